@@ -46,8 +46,14 @@ func connect(ctx context.Context, addr string) (net.Conn, error) {
 	var dialer net.Dialer
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		conn, err := dialer.DialContext(ctx, "tcp", addr)
-		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) {
-			return conn, err
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, err
 		}
 		retry := time.NewTimer(pause)
 		select {
