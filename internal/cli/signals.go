@@ -1,0 +1,14 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// notify collects the signals that a launcher acts on, until stop is called.
+func notify() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 8)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
+	return c, func() { signal.Stop(c) }
+}

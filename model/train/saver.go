@@ -1,0 +1,122 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"ddp/runtime/observe"
+	"ddp/runtime/snapshot"
+	"ddp/spmd"
+)
+
+// saver takes snapshots in the background, over a communicator of its own.
+type saver struct {
+	t        *Trainer
+	world    *spmd.World
+	writer   *snapshot.Writer
+	lastStep int // of the newest snapshot begun or resumed from
+}
+
+func newSaver(ctx context.Context, t *Trainer) (*saver, error) {
+	w, err := t.world.Split(ctx, 0, t.world.Rank())
+	if err != nil {
+		return nil, fmt.Errorf("set up the snapshot communicator: %w", err)
+	}
+	writer, err := snapshot.NewWriter(t.cfg.Snapshot.Dir, t.cfg.Snapshot.Keep, group{w})
+	if err != nil {
+		return nil, fmt.Errorf("open snapshot folder: %w", err)
+	}
+	s := &saver{t: t, world: w, writer: writer, lastStep: t.step}
+	if t.leads() {
+		writer.OnWritten(func(done snapshot.Written) {
+			t.emit(observe.Snapshot{Step: done.Step, Path: done.Path, Bytes: done.Bytes, StallMS: ms(done.Stall), WriteMS: ms(done.Write)})
+		})
+	}
+	return s, nil
+}
+
+// save copies the state aside and returns; the writing goes on behind the next
+// steps. A snapshot that could not be written is reported and training goes
+// on: the older ones are untouched.
+func (s *saver) save(ctx context.Context) error {
+	content, err := s.t.content()
+	if err != nil {
+		return err
+	}
+	if _, err := s.writer.Begin(ctx, content); err != nil {
+		return s.complain(ctx, err)
+	}
+	s.lastStep = s.t.step
+	return nil
+}
+
+// wait returns when the snapshot in flight is safe on disk. A failure is
+// returned: nobody comes after it to try again.
+func (s *saver) wait(ctx context.Context) error {
+	if _, err := s.writer.Wait(ctx); err != nil {
+		return fmt.Errorf("write the last snapshot (step %d): %w", s.lastStep, err)
+	}
+	return nil
+}
+
+// complain turns a failed snapshot into a warning, unless the run itself ends.
+func (s *saver) complain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if s.t.leads() {
+		s.t.emit(observe.Warning{Message: fmt.Sprintf("snapshot at step %d: %v; training goes on", s.t.step, err)})
+	}
+	return nil
+}
+
+func (s *saver) close() error {
+	err := s.writer.Close()
+	if e := s.world.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// content describes the whole state; the writer copies this rank's share of it.
+func (t *Trainer) content() (snapshot.Content, error) {
+	extra, err := json.Marshal(savedIdentity{Job: t.cfg.Identity.Job, Data: t.cfg.Identity.Data})
+	if err != nil {
+		return snapshot.Content{}, fmt.Errorf("describe the job: %w", err)
+	}
+	sizes, err := configJSON(t.cfg.Model)
+	if err != nil {
+		return snapshot.Content{}, err
+	}
+	c := snapshot.Content{
+		Meta: snapshot.Meta{Step: t.step, Epoch: t.epoch(), Seed: t.cfg.Seed, JobHash: t.cfg.Identity.JobHash,
+			ModelHash: t.cfg.Identity.ModelHash, ISA: t.backend.ISA(), World: t.world.Size(), ValLoss: t.valLoss,
+			Time: time.Now().UTC(), Extra: extra},
+		Tensors: map[string][]snapshot.Tensor{modelFile: t.modelTensors(), optimizerFile: t.momentTensors()},
+		Blobs:   map[string][]byte{configFile: sizes},
+	}
+	if t.cfg.Identity.Tokenizer != nil {
+		c.Blobs[tokenizerFile] = t.cfg.Identity.Tokenizer
+	}
+	return c, nil
+}
+
+// epoch is the epoch that the next step's first sample belongs to.
+func (t *Trainer) epoch() int {
+	epoch, _ := t.sampler.Index(int64(t.step) * int64(t.cfg.Batch))
+	return epoch
+}
+
+// group lets the snapshot writer talk over a World.
+type group struct{ w *spmd.World }
+
+func (g group) Rank() int { return g.w.Rank() }
+func (g group) Size() int { return g.w.Size() }
+func (g group) Gather(ctx context.Context, b []byte) ([][]byte, error) {
+	return spmd.GatherBytes(ctx, g.w, b, 0)
+}
+func (g group) Broadcast(ctx context.Context, b []byte) ([]byte, error) {
+	return spmd.BroadcastBytes(ctx, g.w, b, 0)
+}

@@ -1,0 +1,63 @@
+package train
+
+import (
+	"encoding/json"
+
+	"ddp/model"
+	"ddp/model/compute"
+	"ddp/runtime/snapshot"
+)
+
+// Files of a snapshot's folder.
+const (
+	modelFile     = "model.safetensors"     // Hugging Face GPT-2 names
+	optimizerFile = "optimizer.safetensors" // "m." and "v." before those names
+	configFile    = "config.json"           // transformers' GPT2Config
+	tokenizerFile = "tokenizer.json"
+)
+
+// tensors views a flat buffer as named tensors.
+func tensors(c model.Config, prefix string, flat compute.Buffer) []snapshot.Tensor {
+	host := flat.Host()
+	var out []snapshot.Tensor
+	for _, p := range c.Params() {
+		out = append(out, snapshot.Tensor{Name: prefix + p.Name, Shape: p.Shape, Data: host[p.Offset : p.Offset+p.Len]})
+	}
+	return out
+}
+
+// paramTensors are the parameters that the model has, for hashing.
+func (t *Trainer) paramTensors() []snapshot.Tensor { return tensors(t.cfg.Model, "", t.gpt.Params()) }
+
+// modelTensors are the parameters as GPT-2 readers expect them: a model without
+// biases is written with zero ones.
+func (t *Trainer) modelTensors() []snapshot.Tensor {
+	out := t.paramTensors()
+	if t.cfg.Model.Bias {
+		return out
+	}
+	have := map[string]bool{}
+	for _, x := range out {
+		have[x.Name] = true
+	}
+	biased := t.cfg.Model
+	biased.Bias = true
+	for _, p := range biased.Params() {
+		if !have[p.Name] {
+			out = append(out, snapshot.Tensor{Name: p.Name, Shape: p.Shape, Data: make([]float32, p.Len)})
+		}
+	}
+	return out
+}
+
+// momentTensors are AdamW's two moments of every parameter.
+func (t *Trainer) momentTensors() []snapshot.Tensor {
+	m, v := t.opt.Moments()
+	return append(tensors(t.cfg.Model, "m.", m), tensors(t.cfg.Model, "v.", v)...)
+}
+
+// savedIdentity is Meta.Extra of our snapshots.
+type savedIdentity struct {
+	Job  json.RawMessage `json:"job"`
+	Data string          `json:"data"`
+}
