@@ -12,7 +12,7 @@ import (
 )
 
 // maxFile is the largest job file; real ones have a few kilobytes.
-const maxFile = 256 << 10
+const maxFile = 128 << 10
 
 // Load reads the job file at path, then sets, each "table.key=value" with a
 // TOML value, which win over the file. Whatever the user can have got wrong is

@@ -207,7 +207,7 @@ func TestLoadRefuses(t *testing.T) {
 	for path, want := range map[string]string{
 		"nope.toml":         `nope.toml: cannot be read: no such file or directory`,
 		"folder.toml":       `folder.toml: is a folder, not a job file (name a .toml file in it)`,
-		"large.toml":        `large.toml: is larger than 262144 bytes: this is no job file`,
+		"large.toml":        `large.toml: is larger than 131072 bytes: this is no job file`,
 		"large.toml/x.toml": `large.toml/x.toml: cannot be read: not a directory`,
 	} {
 		_, err := Load(path, nil)
