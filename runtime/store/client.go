@@ -30,8 +30,10 @@ func Dial(ctx context.Context, addr string, secret []byte) (*Client, error) {
 	}
 	hangUp := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	err = introduce(conn, secret)
-	if !hangUp() && err != nil {
+	if !hangUp() {
 		err = context.Cause(ctx)
+	} else if err != nil && !errors.Is(err, errProof) && !errors.Is(err, errMagic) {
+		err = fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	if err != nil {
 		conn.Close()

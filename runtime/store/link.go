@@ -10,8 +10,11 @@ import (
 	"sync"
 )
 
-// ErrClosed is what calls return after Close.
-var ErrClosed = errors.New("store client is closed")
+// Why calls fail that the server did not answer.
+var (
+	ErrClosed = errors.New("store client is closed")
+	ErrLost   = errors.New("store connection lost") // usually because the server's process died
+)
 
 // link is one connection that many calls share.
 type link struct {
@@ -64,7 +67,7 @@ func (l *link) read() {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("the server closed the connection")
 		}
-		l.fail(fmt.Errorf("store connection lost: %w", err))
+		l.fail(fmt.Errorf("%w: %w", ErrLost, err))
 		return
 	}
 }
@@ -81,7 +84,7 @@ func (l *link) deliver(res response) {
 
 func (l *link) write() {
 	if err := l.out.sendTo(l.conn); err != nil {
-		l.fail(fmt.Errorf("store connection lost: %w", err))
+		l.fail(fmt.Errorf("%w: %w", ErrLost, err))
 	}
 }
 

@@ -293,7 +293,7 @@ func TestServerCloseFailsWaits(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "connection lost") {
+	if err := <-done; !errors.Is(err, ErrLost) {
 		t.Errorf("waiting get: %v", err)
 	}
 	if err := c.Set(t.Context(), "k", nil); err == nil {
