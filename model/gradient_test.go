@@ -156,3 +156,22 @@ func TestLossOfSequences(t *testing.T) {
 		}
 	})
 }
+
+// TestBatchesLeaveNothingBehind: the same batch gives the same bits after
+// batches of other shapes.
+func TestBatchesLeaveNothingBehind(t *testing.T) {
+	eachBackend(t, func(t *testing.T, b compute.Backend) {
+		c := small
+		c.EmbdDrop, c.ResidDrop, c.AttnDrop = 0.1, 0.2, 0.3
+		g := build(t, c, b, 3)
+		x, y := tokensOf(3*c.BlockSize, c.VocabSize)
+		first, again := b.Alloc(c.FlatLen()), b.Alloc(c.FlatLen())
+		draw := Draw{Seed: 2, Step: 3, FirstSample: 1}
+		want, _ := g.LossGrad(x, y, 3, first, draw, nil)
+		g.LossGrad(x[:8], y[:8], 2, again, Draw{Seed: 7}, nil)
+		g.Logits(x[2:5])
+		if got, _ := g.LossGrad(x, y, 3, again, draw, nil); got != want || !slices.Equal(again.Host(), first.Host()) {
+			t.Errorf("loss %v, then %v", want, got)
+		}
+	})
+}
