@@ -1,0 +1,5 @@
+package spmd
+
+const roleVariable = "SPMD_TEST_ROLE"
+
+func rankProcess() int { return 0 }
