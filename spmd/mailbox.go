@@ -3,14 +3,20 @@ package spmd
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
 )
 
+// postSpin is how often a blocking Send or Recv looks for bytes before it
+// leaves them to the goroutine.
+const postSpin = 64
+
 // mailbox carries point-to-point messages. They are independent of collectives
 // and of each other, except that messages from one rank to another with the
-// same tag keep their order. A goroutine moves bytes while requests are open.
+// same tag keep their order. A goroutine moves bytes while requests are open,
+// unless their callers do.
 type mailbox struct {
 	w       *World
 	mu      sync.Mutex
@@ -31,13 +37,15 @@ type box struct {
 
 // request is a Send or Recv in progress; guarded by the mailbox's mutex.
 type request struct {
-	work  *Work
-	peer  int
-	head  header
-	buf   []byte   // of a Recv
-	out   outgoing // of a Send
-	timer *time.Timer
-	ended bool
+	work    *Work
+	peer    int
+	head    header
+	buf     []byte   // of a Recv
+	out     outgoing // of a Send
+	sending bool
+	timer   *time.Timer // set with open
+	open    bool        // the goroutine works on it, or did
+	ended   bool
 }
 
 // parcel is a message as it arrives.
@@ -79,7 +87,7 @@ func (m *mailbox) postSend(r *request) {
 		return
 	}
 	m.boxes[r.peer].sends = append(m.boxes[r.peer].sends, r)
-	m.admit(r, true)
+	r.sending = true
 }
 
 func (m *mailbox) postRecv(r *request) {
@@ -92,17 +100,22 @@ func (m *mailbox) postRecv(r *request) {
 		return
 	}
 	b.wants = append(b.wants, r)
-	m.admit(r, false)
 }
 
-// admit sets a request's time limit and sees to it that somebody works on it.
-func (m *mailbox) admit(r *request, sending bool) {
+// entrust leaves a request to the goroutine, with a time limit.
+func (m *mailbox) entrust(r *request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.ended {
+		return
+	}
 	r.timer = time.AfterFunc(m.w.timeout, func() {
-		m.cancel(r, &TimeoutError{Rank: m.w.rank, Peer: r.peer, Op: r.head.String(), Bytes: r.head.size, Sending: sending, After: m.w.timeout})
+		m.cancel(r, &TimeoutError{Rank: m.w.rank, Peer: r.peer, Op: r.head.String(), Bytes: r.head.size, Sending: r.sending, After: m.w.timeout})
 	})
 	if r.peer == m.w.rank {
 		return
 	}
+	r.open = true
 	m.open++
 	if m.running {
 		m.lane().bell.ring()
@@ -123,9 +136,9 @@ func (m *mailbox) end(r *request, err error) {
 	r.ended = true
 	if r.timer != nil {
 		r.timer.Stop()
-		if r.peer != m.w.rank {
-			m.open--
-		}
+	}
+	if r.open {
+		m.open--
 	}
 	r.work.finish(err)
 }
@@ -193,8 +206,16 @@ func remove(list []*request, r *request) []*request {
 	return list
 }
 
-// await waits for a request, or cancels it when ctx ends.
+// await waits for a request, or cancels it when ctx ends. It first moves bytes
+// itself for a while, which saves a small message the goroutine.
 func (m *mailbox) await(ctx context.Context, r *request) error {
+	for range postSpin {
+		if m.attempt(r) {
+			return r.work.err
+		}
+		runtime.Gosched()
+	}
+	m.entrust(r)
 	select {
 	case <-r.work.done:
 	case <-ctx.Done():
@@ -202,6 +223,24 @@ func (m *mailbox) await(ctx context.Context, r *request) error {
 		<-r.work.done
 	}
 	return r.work.err
+}
+
+// background returns a request's work, which is done or entrusted.
+func (m *mailbox) background(r *request) *Work {
+	if !m.attempt(r) {
+		m.entrust(r)
+	}
+	return r.work
+}
+
+// attempt moves what can move and reports whether the request has ended.
+func (m *mailbox) attempt(r *request) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !r.ended && m.w.mesh != nil {
+		m.move()
+	}
+	return r.ended
 }
 
 // close fails what is open and waits for the goroutine.

@@ -10,7 +10,7 @@ func Send[T Number](ctx context.Context, w *World, x []T, to, tag int) error {
 
 // SendAsync is Send in the background; x is in use until it is done.
 func SendAsync[T Number](w *World, x []T, to, tag int) *Work {
-	return post(w, x, to, tag, true).work
+	return w.mail.background(post(w, x, to, tag, true))
 }
 
 // Recv fills x with the next message of that tag from a rank. The message must
@@ -21,7 +21,7 @@ func Recv[T Number](ctx context.Context, w *World, x []T, from, tag int) error {
 
 // RecvAsync is Recv in the background; x is in use until it is done.
 func RecvAsync[T Number](w *World, x []T, from, tag int) *Work {
-	return post(w, x, from, tag, false).work
+	return w.mail.background(post(w, x, from, tag, false))
 }
 
 func post[T Number](w *World, x []T, peer, tag int, sending bool) *request {

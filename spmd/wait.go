@@ -7,9 +7,10 @@ import (
 )
 
 // Spinning saves the microseconds of a sleep and a wake-up, and burns a core.
-// Its length, in looks for work, doubles when it found some and halves when it
-// did not; lanes of more ranks than cores stay at the least.
+// Its length, in looks for work, doubles when work came within spinWorth and
+// halves otherwise; with more ranks than cores it stays at the least.
 const (
+	spinWorth = 50 * time.Microsecond
 	spinLeast = 8
 	spinMost  = 4096
 	spinYield = 64 // looks between giving other goroutines a turn
@@ -22,6 +23,7 @@ func (o *operation) wait(from *link, missing int64) error {
 		return nil
 	}
 	o.watch()
+	slept := time.Now()
 	for {
 		strikes := o.lane.bell.arm()
 		// First the troubles, then the bytes: what a peer sent before it went
@@ -29,6 +31,7 @@ func (o *operation) wait(from *link, missing int64) error {
 		err := o.trouble(from)
 		if o.progress(from) {
 			o.lane.bell.disarm()
+			o.adapt(time.Since(slept) < spinWorth)
 			return nil
 		}
 		left := time.Until(o.deadline)
@@ -47,15 +50,23 @@ func (o *operation) wait(from *link, missing int64) error {
 func (o *operation) spin(from *link) bool {
 	for i := range o.lane.spin {
 		if o.progress(from) {
-			o.lane.spin = min(2*o.lane.spin, o.w.spinMost)
+			o.adapt(true)
 			return true
 		}
 		if i%spinYield == spinYield-1 {
 			runtime.Gosched()
 		}
 	}
-	o.lane.spin = max(o.lane.spin/2, spinLeast)
 	return false
+}
+
+// adapt sets how long the next wait spins.
+func (o *operation) adapt(longer bool) {
+	if longer {
+		o.lane.spin = min(2*o.lane.spin, o.w.spinMost)
+	} else {
+		o.lane.spin = max(o.lane.spin/2, spinLeast)
+	}
 }
 
 // progress sends what can be sent, and reports whether anything was or bytes
