@@ -60,26 +60,30 @@ func (r Rank) Fail(err error, step int) {
 	}
 }
 
-// write puts the file in place whole, unless there is one.
-func (f Failure) write(path string) error {
+// EncodeFailure returns the text of f's error file.
+func EncodeFailure(f Failure) []byte {
 	var message errorMessage
 	message.Message = f.Message
 	message.ExtraInfo.Stack = f.Stack
 	message.ExtraInfo.Timestamp = strconv.FormatInt(f.Time.Unix(), 10)
 	inner, err := json.Marshal(message)
-	if err != nil {
-		return err
+	if err == nil {
+		inner, err = json.Marshal(errorFile{inner, &f})
 	}
-	text, err := json.Marshal(errorFile{inner, &f})
 	if err != nil {
-		return err
+		return []byte(f.Message) // no value of these types fails
 	}
+	return inner
+}
+
+// write puts the file in place whole, unless there is one.
+func (f Failure) write(path string) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "error-*.tmp")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(text)
+	_, err = tmp.Write(EncodeFailure(f))
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return err
 	}
@@ -92,26 +96,27 @@ func (f Failure) write(path string) error {
 // maxErrorFile bounds what is read of a file that any program may have written.
 const maxErrorFile = 1 << 20
 
-// ReadErrorFile returns what a rank reported, nil when it reported nothing, and
-// the file's text. It reads torchelastic's files too; a file of another format
-// is taken as a message.
-func ReadErrorFile(path string) (*Failure, []byte, error) {
+// ReadErrorFile returns the text of the file that a rank may have written, nil
+// when it wrote none.
+func ReadErrorFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read error file: %w", err)
+		return nil, fmt.Errorf("read error file: %w", err)
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxErrorFile))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read error file: %w", err)
+		return nil, fmt.Errorf("read error file: %w", err)
 	}
-	return parseErrorFile(text), text, nil
+	return text, nil
 }
 
-func parseErrorFile(text []byte) *Failure {
+// ParseErrorFile returns what a rank reported; nil for an empty text. It reads
+// torchelastic's files too; text of another format is taken as the message.
+func ParseErrorFile(text []byte) *Failure {
 	var file errorFile
 	if len(text) == 0 {
 		return nil

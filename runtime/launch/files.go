@@ -9,8 +9,10 @@ import (
 
 // fileTable makes the descriptors of a child.
 type fileTable struct {
-	child []uintptr  // by the child's number
-	ours  []*os.File // to be closed once the child has them
+	child   []uintptr  // by the child's number
+	given   []*os.File // the child's ends, to be closed once it has them
+	outputs []*os.File // our ends of Command.Outputs
+	control *os.File   // our end of its stdin
 }
 
 // closedFD is a descriptor that the child does not get.
@@ -20,22 +22,33 @@ func newFileTable() *fileTable {
 	return &fileTable{child: []uintptr{closedFD, closedFD, closedFD}}
 }
 
-// build fills the table and returns our ends of the outputs.
-func (t *fileTable) build(c Command) (pipes []*os.File, err error) {
+// build fills the table. After an error closeEnds must be called.
+func (t *fileTable) build(c Command) error {
 	for fd, file := range c.Inherit {
 		t.put(fd, file.Fd())
 	}
-	for _, out := range c.Outputs {
-		read, err := t.output(out.FD)
-		if err != nil {
-			for _, p := range pipes {
-				p.Close()
-			}
-			return nil, fmt.Errorf("make pipe: %w", err)
+	for fd, text := range c.Secrets {
+		if err := t.filledPipe(fd, text); err != nil {
+			return fmt.Errorf("make pipe: %w", err)
 		}
-		pipes = append(pipes, read)
 	}
-	return pipes, t.fillStandard()
+	for _, out := range c.Outputs {
+		read, write, err := pipe()
+		if err != nil {
+			return fmt.Errorf("make pipe: %w", err)
+		}
+		t.give(out.FD, write)
+		t.outputs = append(t.outputs, pollable(read))
+	}
+	if c.Control {
+		read, write, err := pipe()
+		if err != nil {
+			return fmt.Errorf("make pipe: %w", err)
+		}
+		t.give(0, read)
+		t.control = pollable(write)
+	}
+	return t.fillStandard()
 }
 
 func (t *fileTable) put(fd int, value uintptr) {
@@ -45,20 +58,26 @@ func (t *fileTable) put(fd int, value uintptr) {
 	t.child[fd] = value
 }
 
-// output makes a pipe that blocks the child but not us.
-func (t *fileTable) output(fd int) (*os.File, error) {
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return nil, err
+// give makes our descriptor ours the child's descriptor fd.
+func (t *fileTable) give(fd, ours int) {
+	t.given = append(t.given, os.NewFile(uintptr(ours), "pipe"))
+	t.put(fd, uintptr(ours))
+}
+
+// filledPipe gives the child a pipe that holds text and ends after it.
+func (t *fileTable) filledPipe(fd int, text []byte) error {
+	read, write, err := pipe()
+	if err != nil {
+		return err
 	}
-	write := os.NewFile(uintptr(ends[1]), "pipe")
-	t.ours = append(t.ours, write)
-	t.put(fd, uintptr(ends[1]))
-	if err := unix.SetNonblock(ends[0], true); err != nil {
-		unix.Close(ends[0])
-		return nil, err
+	t.give(fd, read)
+	end := pollable(write)
+	defer end.Close()
+	if len(text) > os.Getpagesize() {
+		return fmt.Errorf("%d bytes are more than a page", len(text))
 	}
-	return os.NewFile(uintptr(ends[0]), "pipe"), nil
+	_, err = end.Write(text)
+	return err
 }
 
 // fillStandard gives the child /dev/null where it has nothing else.
@@ -67,7 +86,7 @@ func (t *fileTable) fillStandard() error {
 	if err != nil {
 		return err
 	}
-	t.ours = append(t.ours, null)
+	t.given = append(t.given, null)
 	for fd := range 3 {
 		if t.child[fd] == closedFD {
 			t.child[fd] = null.Fd()
@@ -76,8 +95,32 @@ func (t *fileTable) fillStandard() error {
 	return nil
 }
 
+// close closes what is the child's alone.
 func (t *fileTable) close() {
-	for _, f := range t.ours {
+	for _, f := range t.given {
 		f.Close()
 	}
+}
+
+// closeEnds closes our ends: there is no child.
+func (t *fileTable) closeEnds() {
+	for _, f := range t.outputs {
+		f.Close()
+	}
+	if t.control != nil {
+		t.control.Close()
+	}
+}
+
+// pipe makes one whose ends block, as programs expect of what they inherit.
+func pipe() (read, write int, err error) {
+	var ends [2]int
+	err = unix.Pipe2(ends[:], unix.O_CLOEXEC)
+	return ends[0], ends[1], err
+}
+
+// pollable makes our end of a pipe one whose Close ends a Read or Write in progress.
+func pollable(fd int) *os.File {
+	_ = unix.SetNonblock(fd, true) // fails only for what is no descriptor
+	return os.NewFile(uintptr(fd), "pipe")
 }

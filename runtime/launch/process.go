@@ -17,8 +17,11 @@ type Command struct {
 	Env  []string // all of it
 	Dir  string   // working directory; "": ours
 
-	Inherit map[int]*os.File // by the child's descriptor number; 0, 1, 2 default to /dev/null
+	// Descriptors of the child by their numbers; 0, 1, 2 default to /dev/null.
+	Inherit map[int]*os.File
+	Secrets map[int][]byte // pipes that hold these bytes, at most a page each, and then end
 	Outputs []Output
+	Control bool // stdin is a pipe from Process.Control
 
 	// Detached starts the process in a session of its own and lets it live on
 	// when we die. Else it gets a process group of its own and dies with us.
@@ -35,6 +38,10 @@ type Output struct {
 
 // Process is a child that runs or ran. Its methods may be called concurrently.
 type Process struct {
+	// Control leads to the process's stdin, if Command.Control asked for it. The
+	// caller closes it.
+	Control *os.File
+
 	pid     int
 	pipes   []*os.File // our ends of the outputs
 	ended   chan struct{}
@@ -55,8 +62,8 @@ type Process struct {
 func Start(c Command) (*Process, error) {
 	files := newFileTable()
 	defer files.close()
-	pipes, err := files.build(c)
-	if err != nil {
+	if err := files.build(c); err != nil {
+		files.closeEnds()
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	pidfd := -1
@@ -69,12 +76,10 @@ func Start(c Command) (*Process, error) {
 	}
 	pid, err := spawn(c.Path, c.Args, attr)
 	if err != nil {
-		for _, p := range pipes {
-			p.Close()
-		}
+		files.closeEnds()
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
-	p := &Process{pid: pid, pipes: pipes, ended: make(chan struct{}), drained: make(chan struct{})}
+	p := &Process{Control: files.control, pid: pid, pipes: files.outputs, ended: make(chan struct{}), drained: make(chan struct{})}
 	go p.wait(pidfd)
 	go p.drain(c.Outputs)
 	return p, nil

@@ -1,0 +1,90 @@
+package elastic
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"ddp/runtime/launch"
+)
+
+// AgentMain is the whole program in the role of an agent (or of a guard, see
+// guard.go): it obeys the launcher at the other end of stdin and stdout until
+// stdin ends, then leaves nothing behind and returns the exit code.
+func AgentMain() int {
+	// A launcher that died must not kill us through its pipe: stdin says it better.
+	// The terminal's Ctrl-C is the launcher's to handle. Caught rather than
+	// ignored, since ranks would inherit that; nobody reads the channel.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
+	in := json.NewDecoder(bufio.NewReader(os.Stdin))
+	var first command
+	if err := in.Decode(&first); err != nil {
+		fmt.Fprintf(os.Stderr, "ddp: agent: read the first command: %v (agents are started by the launcher)\n", err)
+		return launch.ExitUsage
+	}
+	var err error
+	switch {
+	case first.Guard != nil:
+		return serveGuard(*first.Guard, os.Stdin)
+	case first.Setup != nil:
+		err = serveAgent(*first.Setup, in, os.Stdout)
+	default:
+		err = errors.New("the first command is neither setup nor guard")
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "ddp: agent: %v\n", err)
+		return launch.ExitFailed
+	}
+	return launch.ExitOK
+}
+
+// serveAgent runs an agent until the commands end.
+func serveAgent(s setup, in *json.Decoder, stdout io.Writer) error {
+	out := &reportWriter{enc: json.NewEncoder(stdout)}
+	a, err := openAgent(s, out.write)
+	if err != nil {
+		out.write(report{Broken: &brokenReport{err.Error()}})
+		return err
+	}
+	defer a.close()
+	for {
+		var c command
+		err := in.Decode(&c)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = a.do(c)
+		}
+		if err != nil {
+			out.write(report{Broken: &brokenReport{err.Error()}})
+			return err
+		}
+	}
+}
+
+// openAgent refuses a launcher that speaks otherwise.
+func openAgent(s setup, emit func(report)) (*agent, error) {
+	if s.Version != protocolVersion {
+		return nil, fmt.Errorf("the launcher speaks version %d, this program version %d: install the same program on all hosts", s.Version, protocolVersion)
+	}
+	return newAgent(s, s.mark(), emit)
+}
+
+// reportWriter writes reports of several goroutines, each whole.
+type reportWriter struct {
+	mu  sync.Mutex
+	enc *json.Encoder
+}
+
+func (w *reportWriter) write(r report) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_ = w.enc.Encode(r) // a launcher that is gone closes stdin too
+}

@@ -1,0 +1,151 @@
+package elastic
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"ddp/runtime/launch"
+)
+
+// The launcher and an agent exchange one JSON object a line: commands to the
+// agent's stdin, reports from its stdout. When stdin ends, the agent kills its
+// ranks and ends. The first command is Setup, or Guard for a process that is to
+// be nothing but a guard; the first report is Hello.
+
+// protocolVersion is refused when it differs.
+const protocolVersion = 1
+
+// maxReport bounds a line from an agent: an event of maxEvent bytes in base64.
+const (
+	maxLine   = 64 << 10 // bytes of a rank's output that make one line
+	maxEvent  = 1 << 20  // bytes of a rank's event
+	maxReport = 2 << 20
+)
+
+// command is one line to an agent; exactly one field is set.
+type command struct {
+	Setup  *setup         `json:"setup,omitempty"`
+	Guard  *guardOrder    `json:"guard,omitempty"`
+	Listen *listenOrder   `json:"listen,omitempty"`
+	Start  *startOrder    `json:"start,omitempty"`
+	Signal *signalOrder   `json:"signal,omitempty"`
+	Kill   *generationRef `json:"kill,omitempty"`
+}
+
+// setup is all that an agent must know of the job.
+type setup struct {
+	Version     int      `json:"version"`
+	RunID       string   `json:"run_id"`
+	Tree        string   `json:"tree"` // marks the job's processes: launch.TreeVariable
+	Node        int      `json:"node"`
+	Nodes       int      `json:"nodes"`
+	FirstRank   int      `json:"first_rank"`
+	Ranks       int      `json:"ranks"`
+	WorldSize   int      `json:"world_size"`
+	MaxRestarts int      `json:"max_restarts"`
+	Command     []string `json:"command,omitempty"` // nil: this program as a rank
+	Env         []string `json:"env,omitempty"`
+	Dir         string   `json:"dir,omitempty"`
+	Payload     []byte   `json:"payload,omitempty"`
+	Local       bool     `json:"local"`           // all nodes are one machine
+	Sweep       bool     `json:"sweep,omitempty"` // an agent of this node was lost: clear away what it left
+}
+
+// mark is what the processes of this node carry, without the generation.
+func (s setup) mark() string { return fmt.Sprintf("%s%d:", s.Tree, s.Node) }
+
+type guardOrder struct {
+	Tree string `json:"tree"`
+	Dir  string `json:"dir"` // temporary folder to remove
+}
+
+type generationRef struct {
+	Gen int `json:"gen"`
+}
+
+type listenOrder struct {
+	Gen    int  `json:"gen"`
+	Listen bool `json:"listen"` // accept clients already: the rank is known to serve
+}
+
+type startOrder struct {
+	Gen        int    `json:"gen"`
+	Restarts   int    `json:"restarts"`
+	Secret     []byte `json:"secret"`
+	MasterAddr string `json:"master_addr,omitempty"`
+	MasterPort int    `json:"master_port,omitempty"`
+}
+
+type signalOrder struct {
+	Gen    int `json:"gen"`
+	Signal int `json:"signal"`
+}
+
+// report is one line from an agent; exactly one field is set.
+type report struct {
+	Hello     *hello           `json:"hello,omitempty"`
+	Listening *listeningReport `json:"listening,omitempty"`
+	Up        *upReport        `json:"up,omitempty"`
+	Line      *lineReport      `json:"line,omitempty"`
+	Exited    *exitedReport    `json:"exited,omitempty"`
+	Quiet     *quietReport     `json:"quiet,omitempty"`
+	Broken    *brokenReport    `json:"broken,omitempty"`
+}
+
+type hello struct {
+	Version int    `json:"version"`
+	Host    string `json:"host"`
+	// As ssh's server sees the connection; "" without ssh.
+	LauncherAddr string `json:"launcher_addr,omitempty"`
+	OwnAddr      string `json:"own_addr,omitempty"`
+}
+
+type listeningReport struct {
+	Gen  int `json:"gen"`
+	Port int `json:"port"`
+}
+
+type upReport struct {
+	Gen  int   `json:"gen"`
+	PIDs []int `json:"pids"`
+}
+
+// lineReport is a line of a rank's stdout, stderr or events.
+type lineReport struct {
+	Gen    int    `json:"gen"`
+	Rank   int    `json:"rank"`
+	Stream string `json:"stream"`
+	Text   []byte `json:"text"`
+	Part   bool   `json:"part,omitempty"` // no newline followed
+}
+
+const eventStream = "events"
+
+type exitedReport struct {
+	Gen         int         `json:"gen"`
+	Rank        int         `json:"rank"`
+	PID         int         `json:"pid"`
+	Exit        launch.Exit `json:"exit"`
+	ErrorFile   []byte      `json:"error_file,omitempty"`    // its text
+	Panic       string      `json:"panic,omitempty"`         // first line of a Go program's crash
+	OutOfMemory bool        `json:"out_of_memory,omitempty"` // the kernel killed some process of the node
+}
+
+type quietReport struct {
+	Gen   int   `json:"gen"`
+	Stuck []int `json:"stuck,omitempty"` // processes that would not die
+}
+
+// brokenReport is an agent's last word.
+type brokenReport struct {
+	Cause string `json:"cause"`
+}
+
+// parseReport reads a line from an agent.
+func parseReport(line []byte) (report, error) {
+	var r report
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, fmt.Errorf("report of an agent: %w", err)
+	}
+	return r, nil
+}
