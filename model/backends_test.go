@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"ddp/model/compute"
+	"ddp/model/compute/cpu"
 	"ddp/model/compute/ref"
 )
 
@@ -11,6 +12,20 @@ import (
 func eachBackend(t *testing.T, run func(t *testing.T, b compute.Backend)) {
 	t.Helper()
 	t.Run("ref", func(t *testing.T) { run(t, ref.New()) })
+	for _, isa := range cpu.ISAs() {
+		t.Run(isa, func(t *testing.T) { run(t, openCPU(t, isa, 2)) })
+	}
+}
+
+// openCPU opens the cpu back end until the test ends; isa "" is the best.
+func openCPU(t *testing.T, isa string, threads int) compute.Backend {
+	t.Helper()
+	b, err := cpu.New(cpu.Options{ISA: isa, Threads: threads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
 }
 
 // small is a model with an odd vocabulary whose dimensions all differ.

@@ -44,7 +44,7 @@ func (g *GPT) backwardAttention(i int, p pass) {
 	m, c, h := p.m, g.cfg.Embed, g.cfg.Heads
 	dout := g.branchGrad(p.dropout(p.resid, i, compute.SiteAttentionProjection))
 	k.LinearGrad(s.dattn, d.attnProj.weight, d.attnProj.bias, dout, a.attn, w.attnProj.weight, m, c, c)
-	k.AttentionGrad(s.dqkv, s.dattn, a.qkv, a.attn, a.lse, p.b, p.t, h, c/h, p.dropout(p.attnP, i, compute.SiteAttention))
+	k.AttentionGrad(s.dqkv, s.dattn, a.qkv, a.attn, a.lse, p.b, p.t, h, c/h, p.dropout(p.attn, i, compute.SiteAttention))
 	k.LinearGrad(s.dbranch, d.qkv.weight, d.qkv.bias, s.dqkv, a.ln1.out, w.qkv.weight, m, c, 3*c)
 	g.normGrad(a.ln1, g.acts.stream[i], w.ln1, d.ln1)
 }

@@ -21,7 +21,7 @@ func (g *GPT) forwardBlock(i int, p pass) {
 
 	g.norm(a.ln1, in, w.ln1)
 	k.Linear(a.qkv, a.ln1.out, w.qkv.weight, w.qkv.bias, m, c, 3*c)
-	k.Attention(a.attn, a.lse, a.qkv, p.b, p.t, h, c/h, p.dropout(p.attnP, i, compute.SiteAttention))
+	k.Attention(a.attn, a.lse, a.qkv, p.b, p.t, h, c/h, p.dropout(p.attn, i, compute.SiteAttention))
 	k.LinearResidual(a.mid, in, a.attn, w.attnProj.weight, w.attnProj.bias, m, c, c,
 		p.dropout(p.resid, i, compute.SiteAttentionProjection))
 

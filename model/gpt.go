@@ -55,9 +55,9 @@ type Draw struct {
 
 // pass is the shape and the dropout of one forward pass and its backward pass.
 type pass struct {
-	b, t, m            int // sequences, tokens of each, rows b·t
-	draw               Draw
-	embd, resid, attnP float32 // dropout rates; 0 outside training
+	b, t, m           int // sequences, tokens of each, rows b·t
+	draw              Draw
+	embd, resid, attn float32 // dropout rates; 0 outside training
 }
 
 // dropout is the stream of one place of the network.
@@ -104,7 +104,7 @@ func (g *GPT) pass(x, y []int32, batch int) pass {
 func (g *GPT) LossGrad(x, y []int32, batch int, grads compute.Buffer, draw Draw, ready func(lo, hi int)) (lossSum float64, count int) {
 	p := g.pass(x, y, batch)
 	p.draw = draw
-	p.embd, p.resid, p.attnP = float32(g.cfg.EmbdDrop), float32(g.cfg.ResidDrop), float32(g.cfg.AttnDrop)
+	p.embd, p.resid, p.attn = float32(g.cfg.EmbdDrop), float32(g.cfg.ResidDrop), float32(g.cfg.AttnDrop)
 	g.grads.bind(grads)
 	g.forward(x, p)
 	g.headLoss(y, true)
