@@ -30,6 +30,7 @@ type wire struct {
 	link         *link
 	given, taken *bell // of the writer and the reader
 	closing      atomic.Bool
+	unsent       atomic.Pointer[error] // why the writer gave up
 }
 
 // lingerLimit bounds how long Close waits for a peer that does not read.
@@ -130,7 +131,9 @@ func (w *wire) write() {
 			idle = 0
 			sequence++
 			if err := w.send(frame{kind: frameData, lane: uint8(w.lane), length: uint32(len(b)), sequence: sequence}, b); err != nil {
-				w.lost(err)
+				// The peer's last words may still be on their way to the reader.
+				w.unsent.Store(&err)
+				w.taken.ring()
 				return
 			}
 			out.release(len(b))
@@ -220,6 +223,9 @@ func (w *wire) readData(from io.Reader, n int) error {
 				return net.ErrClosed
 			case len(in.space(n)) > 0:
 				w.taken.disarm()
+			case w.unsent.Load() != nil:
+				w.taken.disarm()
+				return *w.unsent.Load()
 			default:
 				w.taken.park(strikes, time.Hour)
 			}
