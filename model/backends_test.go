@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strings"
 	"testing"
 
 	"ddp/model/compute"
@@ -48,7 +49,7 @@ func setWeights(g *GPT) {
 		dst := g.Params().Host()[p.Offset : p.Offset+p.Len]
 		for i := range dst {
 			value := (float64(mixed(i, stream))/(1<<32) - 0.5) / 2
-			if len(p.Shape) == 1 && p.Name[len(p.Name)-6:] == "weight" {
+			if len(p.Shape) == 1 && strings.HasSuffix(p.Name, "weight") {
 				value++
 			}
 			dst[i] = float32(value)
