@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ddp/runtime/launch"
+	"ddp/spmd"
 )
 
 // The test binary plays all roles: behaviourVariable says what a rank does, and
@@ -132,6 +133,15 @@ func (r rank) behave(word string) int {
 		}
 		out.Flush()
 		return 0
+	case "victim":
+		r.Fail(&spmd.PeerError{Rank: r.Rank.Rank, Peer: 0, Op: "all-reduce", Err: errors.New("rank 0 is gone")}, 7)
+		return 1
+	case "victim-then":
+		r.Fail(&spmd.PeerError{Rank: r.Rank.Rank, Peer: 0, Op: "all-reduce", Err: errors.New("rank 0 is gone")}, 7)
+		fmt.Println("victim is going")
+		return 1
+	case "sockets":
+		return r.sockets()
 	case "payload":
 		payload, err := r.Payload()
 		if err != nil {
@@ -174,6 +184,25 @@ func (r rank) connected() int {
 	return 1
 }
 
+// sockets prints the sockets that this process has, and variables of a store.
+func (r rank) sockets() int {
+	if _, _, err := r.Connect(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	fds, _ := os.ReadDir("/proc/self/fd")
+	for _, fd := range fds {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(to, "socket:") {
+			fmt.Println(to)
+		}
+	}
+	for _, name := range []string{"MASTER_PORT", "DDP_STORE_FD"} {
+		if value := os.Getenv(name); value != "" {
+			fmt.Println(name, value)
+		}
+	}
+	return 0
+}
+
 func (r rank) stray(argv ...string) error { return exec.Command(argv[0], argv[1:]...).Start() }
 
 // launcherMain is a launcher in a process of its own. It prints the ranks' events
@@ -202,7 +231,7 @@ type job struct {
 	t      *testing.T
 	spec   Spec
 	mark   string
-	events chan event  // what ranks said with up
+	events chan event          // what ranks said with up
 	lines  map[string][]string // by "rank.stream"
 	fails  []Failure
 }
@@ -308,4 +337,11 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 	if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("kill %d: %v", pid, err)
 	}
+}
+
+// pidOf reads the event of rank.up.
+func pidOf(line []byte) int {
+	var e event
+	_ = json.Unmarshal(line, &e) // 0 is no process
+	return e.PID
 }
