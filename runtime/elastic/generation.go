@@ -1,9 +1,9 @@
 package elastic
 
 import (
-	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -133,7 +133,7 @@ func (g *generation) startRank(local int, r *rankProcess) error {
 // line passes a rank's output on, and looks out for a Go program's crash.
 func (g *generation) line(r *rankProcess, stream string) launch.LineFunc {
 	return func(line []byte, whole bool) {
-		if stream == "stderr" && isCrash(line) {
+		if stream == "stderr" && crash.Match(line) {
 			text := string(line)
 			r.panic.CompareAndSwap(nil, &text)
 		}
@@ -141,9 +141,9 @@ func (g *generation) line(r *rankProcess, stream string) launch.LineFunc {
 	}
 }
 
-func isCrash(line []byte) bool {
-	return bytes.HasPrefix(line, []byte("panic: ")) || bytes.HasPrefix(line, []byte("fatal error: "))
-}
+// crash is how Go's runtime begins its report: of a panic, of its own failure,
+// or of a signal.
+var crash = regexp.MustCompile(`^(panic|fatal error|SIG[A-Z0-9]+): `)
 
 // events passes whole events on; what no newline ends is half an event.
 func (g *generation) events(r *rankProcess) launch.LineFunc {
