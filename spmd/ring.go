@@ -49,8 +49,9 @@ func ringAt(b []byte, capacity int) *ring {
 	}
 }
 
-// space returns memory for up to limit bytes to be produced next, in whole
-// cache lines; it may be less than is free, where the ring wraps.
+// space returns memory for up to limit bytes to be produced next. Limit and
+// result are whole cache lines; the result may be less than is free, where the
+// ring wraps.
 func (r *ring) space(limit int) []byte {
 	size := uint64(len(r.data))
 	free := size - (r.tail - r.seenHead)
