@@ -59,7 +59,9 @@ type Control struct {
 	reason string
 }
 
-type nodeState struct{ joined, up, quiet bool }
+// nodeState is what is known of a node: its agent is on its way or there, its
+// ranks of this generation were started, nothing of them is left.
+type nodeState struct{ joining, joined, up, quiet bool }
 
 // NewControl returns the control plane of a job that has not begun.
 func NewControl(set Settings) *Control {
@@ -131,18 +133,22 @@ func (c *Control) alive() bool {
 // join starts the agents that are missing, or goes on when none is.
 func (c *Control) join(now time.Duration, why string) {
 	c.phase = joining
-	var missing []Action
-	for i, n := range c.nodes {
-		if !n.joined {
-			missing = append(missing, Join{i})
+	var starts []Action
+	all := true
+	for i := range c.nodes {
+		n := &c.nodes[i]
+		all = all && n.joined
+		if !n.joined && !n.joining {
+			n.joining = true
+			starts = append(starts, Join{i})
 		}
 	}
-	if len(missing) > 0 {
-		c.do(why, missing...)
-		c.setTimer(now + JoinTime)
+	if all {
+		c.prepare(why)
 		return
 	}
-	c.prepare(why)
+	c.do(why, starts...)
+	c.setTimer(now + JoinTime)
 }
 
 // prepare opens the store's socket, if the world needs one.
@@ -165,7 +171,7 @@ func (c *Control) start(why string) {
 }
 
 func (c *Control) nodeJoined(node int) {
-	c.nodes[node].joined = true
+	c.nodes[node].joined, c.nodes[node].joining = true, false
 	if c.phase != joining {
 		c.do("it is not needed now")
 		return
@@ -239,7 +245,7 @@ func (c *Control) kill(why string) {
 // nodeLost handles an agent's end. Its ranks died with it.
 func (c *Control) nodeLost(now time.Duration, node int) {
 	neverJoined := !c.nodes[node].joined && c.gen == 0
-	c.nodes[node].joined = false
+	c.nodes[node].joined, c.nodes[node].joining = false, false
 	switch {
 	case c.phase == joining && neverJoined:
 		c.do(fmt.Sprintf("node %d cannot be reached", node), Blame{c.gen, -1, node})

@@ -249,6 +249,7 @@ func newJob(t *testing.T, behaviour string, nodes ...int) *job {
 	// Set for the whole process, so that agents and guards carry it too.
 	t.Setenv(markVariable, j.mark)
 	t.Setenv(behaviourVariable, behaviour)
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each rank otherwise
 	j.spec.OnEvent = func(gen, rank int, line []byte) {
 		var e event
 		if err := json.Unmarshal(line, &e); err != nil {

@@ -85,6 +85,24 @@ func TestAgentIsKilled(t *testing.T) {
 	}
 }
 
+// TestLostAgentAtTheEnd leaves no time for the lost agent's guard.
+func TestLostAgentAtTheEnd(t *testing.T) {
+	j := newJob(t, "*.*=stray", 1, 2)
+	res := j.run(func() {
+		for _, e := range j.await(3) {
+			if e.Rank == 1 {
+				kill(t, parentOf(t, e.PID), syscall.SIGKILL)
+			}
+		}
+	})
+	if res.ExitCode != launch.ExitGaveUp || res.Failure == nil || res.Failure.Rank != 1 {
+		t.Errorf("result %+v, failure %+v", res, res.Failure)
+	}
+	if left := childrenOf(t, os.Getpid()); len(left) > 0 {
+		t.Errorf("children are left: %v", left)
+	}
+}
+
 func TestSignalsReachOtherNodes(t *testing.T) {
 	j := newJob(t, "*.*=graceful:0", 1, 1, 1)
 	ch := make(chan os.Signal, 1)
@@ -156,6 +174,7 @@ func awaitAllGone(t *testing.T, mark string) {
 
 // TestLauncherIsKilled kills the launcher of two nodes, with strays on both.
 func TestLauncherIsKilled(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
 	j := newJob(t, "0.*=stray 1.*=stubborn 2.*=stray 3.*=stubborn", 2, 2)
 	cmd, _ := startLauncher(t, j, 4)
 	if n := len(carriers(t, j.mark)); n < 10 { // launcher, agent, two guards, four ranks, two strays
@@ -164,7 +183,7 @@ func TestLauncherIsKilled(t *testing.T) {
 	kill(t, cmd.Process.Pid, syscall.SIGKILL)
 	cmd.Wait()
 	awaitAllGone(t, j.mark)
-	if left, _ := filepath.Glob(os.TempDir() + "/ddp-*/gen-*"); len(left) > 0 {
+	if left, _ := filepath.Glob(os.Getenv("TMPDIR") + "/*"); len(left) > 0 {
 		t.Errorf("temporary files are left: %q", left)
 	}
 }

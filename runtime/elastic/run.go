@@ -20,7 +20,8 @@ import (
 // Run returns its cause.
 //
 // The program must call AgentMain when launch.RoleVariable says so, since Run
-// starts it anew in that role.
+// starts it anew in that role. One job at a time: orphans that come to this
+// process while it runs are taken for the job's.
 func Run(ctx context.Context, spec Spec) (Result, error) {
 	if err := spec.validate(); err != nil {
 		return Result{}, err
@@ -207,10 +208,26 @@ func (l *launcher) shutdown() {
 		wg.Go(func() { l.drop(slot) })
 	}
 	wg.Wait()
+	l.fail(l.sweep())
 	l.fail(l.output.close())
 	if l.journal != nil {
 		l.fail(l.journal.Close())
 	}
+}
+
+// sweep clears away what agents left here that were lost and not replaced.
+func (l *launcher) sweep() error {
+	lost := false
+	for _, slot := range l.nodes {
+		lost = lost || slot.lost != ""
+	}
+	if !lost {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killTime)
+	defer cancel()
+	_, err := launch.Sweep(ctx, l.tree)
+	return err
 }
 
 // fail keeps the first error that is not about the ranks.
