@@ -80,15 +80,15 @@ func (m *mailbox) losses() []error {
 
 // gone returns why nothing more will come from this peer, or nil.
 func (p *peer) gone(w *World, op string, rank int) error {
-	state := p.board.state.Load()
-	why := p.dead.Load()
-	switch {
-	case state == stateLeft:
+	why := p.dead.Load() // before its board: it wrote that while it lived
+	switch p.board.state.Load() {
+	case stateLeft:
 		return &PeerError{Rank: w.rank, Peer: rank, Op: op, Err: errLeft}
-	case why != nil:
-		return &PeerError{Rank: w.rank, Peer: rank, Op: op, Err: deadError(*why)}
-	case state == stateBroken:
+	case stateBroken:
 		return w.mesh.reported(w.rank, op, rank)
+	}
+	if why != nil {
+		return &PeerError{Rank: w.rank, Peer: rank, Op: op, Err: deadError(*why)}
 	}
 	return nil
 }

@@ -112,8 +112,11 @@ func tradeCards(ctx context.Context, c Config, mine card) ([]card, error) {
 	cards := make([]card, c.Size)
 	for r := range cards {
 		text, err := c.Store.Get(ctx, key(r))
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause // "not all ranks came" says more than "deadline exceeded"
+		}
 		if err != nil {
-			return nil, fmt.Errorf("read rank %d's card: %w", r, errors.Join(err, context.Cause(ctx)))
+			return nil, fmt.Errorf("read rank %d's card: %w", r, err)
 		}
 		if cards[r], err = parseCard(text); err != nil {
 			return nil, fmt.Errorf("read rank %d's card: %w", r, err)

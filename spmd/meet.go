@@ -114,11 +114,11 @@ func (t *meeting) claim(to, from, lane int) claim {
 
 // dial tries the peer's addresses one by one.
 func (t *meeting) dial(ctx context.Context, peer, lane int) (net.Conn, error) {
-	var errs []error
+	var last error
 	for _, address := range t.cards[peer].Addresses {
 		conn, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", address)
 		if err != nil {
-			errs = append(errs, err)
+			last = err
 			continue
 		}
 		err = t.shake(ctx, conn, func() error {
@@ -127,9 +127,9 @@ func (t *meeting) dial(ctx context.Context, peer, lane int) (net.Conn, error) {
 		if err == nil {
 			return conn, nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", address, err))
+		last = fmt.Errorf("%s: %w", address, err)
 	}
-	return nil, errors.Join(errs...)
+	return nil, fmt.Errorf("none of its addresses %v will do: %w", t.cards[peer].Addresses, last)
 }
 
 // shake runs one side of a handshake within its limit; conn is closed unless it

@@ -75,15 +75,17 @@ func (m *mesh) wake() {
 }
 
 // loss returns the peer whose failure is to blame and why, or nil: a process
-// that died, else a rank that gave up, else one of those needed that has left.
+// that died without a word, else a rank that gave up (and may have ended since),
+// else one of those needed that has left.
 func (m *mesh) loss(rank int, op string, needed func(peer int) bool) error {
 	var gaveUp, left error
 	for r, p := range m.peers {
 		if p == nil {
 			continue
 		}
+		why := p.dead.Load() // before its board: it wrote that while it lived
 		state := p.board.state.Load()
-		if why := p.dead.Load(); why != nil && state != stateLeft {
+		if why != nil && state != stateLeft && state != stateBroken {
 			return &PeerError{Rank: rank, Peer: r, Op: op, Err: deadError(*why)}
 		}
 		if state == stateBroken && gaveUp == nil {

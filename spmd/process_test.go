@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +43,14 @@ func rankProcess() int {
 	if err := json.Unmarshal([]byte(os.Getenv(roleVariable)), &spec); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
+	}
+	if spec.Scenario == "main" {
+		Main(nil, func(ctx context.Context, w *World) error {
+			fmt.Println("ready")
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		return 0
 	}
 	var out outcomeLine
 	if err := runRank(spec, &out); err != nil {
@@ -254,6 +259,22 @@ func TestProcessStopped(t *testing.T) {
 	_ = children[1].cmd.Wait()
 }
 
+// TestMainEndsBySignal holds Main's message and exit status.
+func TestMainEndsBySignal(t *testing.T) {
+	c := startRanks(t, 1, func(s *rankSpec) { s.Scenario = "main" })[0]
+	c.awaitReady(t)
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := c.cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 128+int(syscall.SIGTERM) {
+		t.Errorf("ended with %v", err)
+	}
+	if got := c.errors.String(); got != "rank 0: stopped by terminated\n" {
+		t.Errorf("said %q", got)
+	}
+}
+
 // TestMeasure prints figures when asked to by SPMD_MEASURE=transport.
 func TestMeasure(t *testing.T) {
 	tr := os.Getenv("SPMD_MEASURE")
@@ -270,77 +291,4 @@ func TestMeasure(t *testing.T) {
 			t.Log("\n" + strings.Join(o.Reports, "\n"))
 		}
 	}
-}
-
-// socketStore is a Store over a Unix socket: one request and one answer in JSON
-// for each connection.
-type socketStore string
-
-type storeRequest struct {
-	Set   bool
-	Key   string
-	Value []byte
-}
-
-func (s socketStore) ask(ctx context.Context, q storeRequest) ([]byte, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", string(s))
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if err := json.NewEncoder(conn).Encode(q); err != nil {
-		return nil, err
-	}
-	var answer []byte
-	err = json.NewDecoder(conn).Decode(&answer)
-	return answer, err
-}
-
-func (s socketStore) Set(ctx context.Context, key string, value []byte) error {
-	_, err := s.ask(ctx, storeRequest{Set: true, Key: key, Value: value})
-	return err
-}
-
-func (s socketStore) Get(ctx context.Context, key string) (value []byte, err error) {
-	return s.ask(ctx, storeRequest{Key: key})
-}
-
-// serveSocketStore serves a mapStore until the test ends.
-func serveSocketStore(t *testing.T) string {
-	path := filepath.Join(t.TempDir(), "store")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	store := newMapStore()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer conn.Close()
-				var q storeRequest
-				if json.NewDecoder(conn).Decode(&q) != nil {
-					return
-				}
-				if q.Set {
-					_ = store.Set(ctx, q.Key, q.Value)
-				} else {
-					q.Value, _ = store.Get(ctx, q.Key)
-				}
-				_ = json.NewEncoder(conn).Encode(q.Value)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		l.Close()
-		wg.Wait()
-	})
-	return path
 }

@@ -2,53 +2,11 @@ package spmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 )
-
-// card is what a rank tells its peers so that they can reach it.
-type card struct {
-	Host      string   `json:"host"` // Config.HostID
-	PID       int      `json:"pid,omitempty"`
-	FD        int      `json:"fd,omitempty"` // the segment's, in that process
-	Nonce     string   `json:"nonce,omitempty"`
-	Addresses []string `json:"addresses,omitempty"`
-	Token     string   `json:"token,omitempty"` // the listener's, so that nobody mistakes one for another
-	Error     string   `json:"error,omitempty"` // why this rank cannot take part
-}
-
-func parseCard(text []byte) (card, error) {
-	var c card
-	if err := json.Unmarshal(text, &c); err != nil {
-		return c, fmt.Errorf("a card is not JSON: %w", err)
-	}
-	switch {
-	case c.Error != "":
-		return c, errors.New(c.Error)
-	case c.Nonce != "" && (c.PID <= 0 || c.FD < 0):
-		return c, fmt.Errorf("a card names file %d of process %d", c.FD, c.PID)
-	case len(c.Addresses) > 0 && len(c.Token) != tokenLength:
-		return c, fmt.Errorf("a card's token has %d characters", len(c.Token))
-	}
-	return c, nil
-}
-
-// locate returns a rank's place among those of its host.
-func locate(cards []card, rank int) (localRank, localSize int) {
-	for r, c := range cards {
-		if c.Host != cards[rank].Host {
-			continue
-		}
-		if r < rank {
-			localRank++
-		}
-		localSize++
-	}
-	return localRank, localSize
-}
 
 // site is what one rank has opened for its peers before they are connected.
 type site struct {
@@ -222,65 +180,4 @@ func (s *site) share(m *mesh, n *neighbours, r int, c card) error {
 		}
 	}
 	return nil
-}
-
-// splitSites makes the children of Worlds between processes.
-type splitSites struct{ config Config }
-
-func (f *splitSites) split(ctx context.Context, w *World, _ uint64, rank int, members []int) (*World, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("not all ranks connected within %v", w.timeout))
-	defer cancel()
-	var s *site
-	var mine card
-	if len(members) > 1 {
-		var err error
-		if s, err = openSite(f.config, rank, len(members)); err != nil {
-			mine.Error = err.Error()
-		} else {
-			mine = s.card
-		}
-	}
-	cards, err := f.trade(ctx, w, mine, members)
-	if err == nil && rank >= 0 {
-		var child *World
-		if child, err = f.enter(ctx, s, rank, cards); err == nil {
-			return child, nil
-		}
-	} else if s != nil {
-		s.close()
-	}
-	if err != nil {
-		err = fmt.Errorf("rank %d: split: %w", w.rank, err)
-	}
-	return nil, err
-}
-
-// trade sends everybody's card to everybody through the parent, and returns
-// those of the members.
-func (f *splitSites) trade(ctx context.Context, w *World, mine card, members []int) ([]card, error) {
-	text, err := json.Marshal(mine)
-	if err != nil {
-		return nil, err
-	}
-	all, err := allGatherBytes(ctx, w, text)
-	if err != nil {
-		return nil, err
-	}
-	cards := make([]card, len(members))
-	for i, r := range members {
-		if cards[i], err = parseCard(all[r]); err != nil {
-			return nil, fmt.Errorf("rank %d: %w", r, err)
-		}
-	}
-	return cards, nil
-}
-
-func (f *splitSites) enter(ctx context.Context, s *site, rank int, cards []card) (*World, error) {
-	child := newWorld(rank, len(cards))
-	if s == nil {
-		return child, nil
-	}
-	child.placeLocally(locate(cards, rank))
-	child.splits = f
-	return child, s.enter(ctx, child, cards)
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ddp/runtime/launch"
 )
 
 // build compiles an example.
@@ -46,6 +48,55 @@ func TestPiAlone(t *testing.T) {
 	if out, err := alone(binary, "-n", "0"); err == nil || !strings.Contains(out, "usage") {
 		t.Errorf("-n 0: %v, %q", err, out)
 	}
+}
+
+// TestPiTogether starts two ranks as a launcher does.
+func TestPiTogether(t *testing.T) {
+	binary := build(t, "pi")
+	socket, port, err := launch.StoreSocket(true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	outputs := make([]strings.Builder, 2)
+	var ranks []*exec.Cmd
+	for r := range outputs {
+		place := launch.Rank{Rank: r, WorldSize: 2, LocalRank: r, LocalWorldSize: 2, MasterAddr: "127.0.0.1", MasterPort: port, SecretFD: 3}
+		cmd := exec.Command(binary, "-n", "1000")
+		cmd.ExtraFiles = []*os.File{secret(t)}
+		if r == 0 {
+			place.StoreFD = 4
+			cmd.ExtraFiles = append(cmd.ExtraFiles, socket)
+		}
+		cmd.Env = place.Environ()
+		cmd.Stdout, cmd.Stderr = &outputs[r], &outputs[r]
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ranks = append(ranks, cmd)
+	}
+	for r, cmd := range ranks {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("rank %d: %v: %s", r, err, outputs[r].String())
+		}
+	}
+	if out := outputs[0].String(); !strings.Contains(out, "pi is about 3.14159") || !strings.Contains(out, "from 2 ranks") || outputs[1].Len() > 0 {
+		t.Errorf("rank 0: %q; rank 1: %q", out, outputs[1].String())
+	}
+}
+
+// secret returns a pipe that holds a job's secret.
+func secret(t *testing.T) *os.File {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	if _, err := w.WriteString("open sesame"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return r
 }
 
 func TestKmeansAlone(t *testing.T) {
