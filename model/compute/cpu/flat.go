@@ -1,5 +1,8 @@
 package cpu
 
+// // Arguments stay on the stack, so that a step allocates nothing:
+// #cgo noescape ddp_adamw_step
+// #cgo nocallback ddp_adamw_step
 // #include "ops.h"
 import "C"
 

@@ -5,8 +5,8 @@
 
 #define DDP_TABLE ddp_avx512
 #define DDP_WIDTH 64
-#define MR 14
-#define NV 2
+#define MR 8
+#define NV 3
 
 #include "isa.h"
 #else

@@ -34,13 +34,12 @@ static void add(float *dst, const float *src, int64_t n) {
 static double peak(int64_t rounds) {
   enum { CHAINS = 12 };
   vf x[CHAINS], by = vset(0.999999f), plus = vset(1e-6f);
-  for (int i = 0; i < CHAINS; i++) x[i] = vset((float)i);
-  for (int64_t r = 0; r < rounds; r++) {
+  _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) x[i] = vset((float)i);
+  for (int64_t r = 0; r < rounds; r++)
     _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) x[i] = x[i] * by + plus;
-    __asm__ volatile("" : "+m"(by));
-  }
-  float sink = 0;
-  for (int i = 0; i < CHAINS; i++) sink += vsum(x[i]);
+  vf all = vset(0);
+  _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) all += x[i];
+  float sink = vsum(all);
   __asm__ volatile("" : : "m"(sink));
   return 2.0 * VL * CHAINS * (double)rounds;
 }

@@ -5,7 +5,7 @@
 // Blocks of a product: DEPTH values of the sum at a time, so that a packed panel
 // of b stays in the first cache and a block of a in the second; COLUMNS bound
 // the packed part of b. DEPTH cuts the sum, so it is the same everywhere.
-enum { DEPTH = 256, BLOCK_ROWS = 224, COLUMNS = 4096 };
+enum { DEPTH = 384, BLOCK_ROWS = 240, COLUMNS = 4096 };
 
 // stage is one packed part of b and the sums over it.
 typedef struct {

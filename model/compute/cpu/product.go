@@ -1,5 +1,8 @@
 package cpu
 
+// // Arguments stay on the stack, so that a step allocates nothing:
+// #cgo noescape ddp_multiply
+// #cgo nocallback ddp_multiply
 // #include "ops.h"
 import "C"
 

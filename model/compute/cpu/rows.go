@@ -1,5 +1,14 @@
 package cpu
 
+// // Arguments stay on the stack, so that a step allocates nothing:
+// #cgo noescape ddp_embed
+// #cgo nocallback ddp_embed
+// #cgo noescape ddp_embed_grad
+// #cgo nocallback ddp_embed_grad
+// #cgo noescape ddp_drop_rows
+// #cgo nocallback ddp_drop_rows
+// #cgo noescape ddp_attend
+// #cgo nocallback ddp_attend
 // #include "ops.h"
 import "C"
 

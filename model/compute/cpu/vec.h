@@ -29,6 +29,7 @@ static inline void vstore(float *p, vf v) { memcpy(p, &v, sizeof v); }
 
 // vloadn reads the first n <= VL values, the others are 0.
 static inline vf vloadn(const float *p, int n) {
+  if (n == VL) return vload(p);
 #if DDP_WIDTH == 64
   return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
 #else
@@ -40,6 +41,10 @@ static inline vf vloadn(const float *p, int n) {
 
 // vstoren writes the first n <= VL values.
 static inline void vstoren(float *p, vf v, int n) {
+  if (n == VL) {
+    vstore(p, v);
+    return;
+  }
 #if DDP_WIDTH == 64
   _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
 #else
