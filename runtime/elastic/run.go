@@ -163,7 +163,9 @@ func (l *launcher) exited(e *exitedReport) {
 	if said != nil {
 		event.Victim, event.Permanent = said.Victim, said.Permanent
 	}
-	l.endings[e.Rank] = e
+	if e.Gen == l.result.Restarts {
+		l.endings[e.Rank] = e
+	}
 	l.step(event)
 }
 
