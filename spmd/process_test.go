@@ -133,7 +133,7 @@ type child struct {
 }
 
 // startRanks starts one process for each rank.
-func startRanks(t *testing.T, n int, adjust func(s *rankSpec)) []*child {
+func startRanks(t testing.TB, n int, adjust func(s *rankSpec)) []*child {
 	t.Helper()
 	socket := serveSocketStore(t)
 	children := make([]*child, n)
@@ -168,7 +168,7 @@ func (c *child) awaitReady(t *testing.T) {
 	}
 }
 
-func (c *child) outcome(t *testing.T) outcomeLine {
+func (c *child) outcome(t testing.TB) outcomeLine {
 	t.Helper()
 	text, _ := io.ReadAll(c.out)
 	if err := c.cmd.Wait(); err != nil {
@@ -275,20 +275,19 @@ func TestMainEndsBySignal(t *testing.T) {
 	}
 }
 
-// TestMeasure prints figures when asked to by SPMD_MEASURE=transport.
-func TestMeasure(t *testing.T) {
-	tr := os.Getenv("SPMD_MEASURE")
-	if tr == "" {
-		t.Skip("takes a quiet machine: set SPMD_MEASURE=shm or tcp")
-	}
-	children := startRanks(t, 2, func(s *rankSpec) { s.Scenario, s.Transport = "measure", tr })
-	for r, c := range children {
-		o := c.outcome(t)
-		if o.Error != "" {
-			t.Error(o.Error)
-		}
-		if r == 0 {
-			t.Log("\n" + strings.Join(o.Reports, "\n"))
-		}
+// BenchmarkTwoProcesses prints the figures of Bench between two processes. They
+// mean something on a quiet machine only.
+func BenchmarkTwoProcesses(b *testing.B) {
+	for _, tr := range []string{"shm", "tcp"} {
+		b.Run(tr, func(b *testing.B) {
+			for b.Loop() {
+				children := startRanks(b, 2, func(s *rankSpec) { s.Scenario, s.Transport = "measure", tr })
+				for r, c := range children {
+					if o := c.outcome(b); o.Error != "" || r == 0 {
+						b.Logf("%s\n%s", o.Error, strings.Join(o.Reports, "\n"))
+					}
+				}
+			}
+		})
 	}
 }

@@ -44,7 +44,7 @@ func (s socketStore) Get(ctx context.Context, key string) (value []byte, err err
 }
 
 // serveSocketStore serves a mapStore until the test ends.
-func serveSocketStore(t *testing.T) string {
+func serveSocketStore(t testing.TB) string {
 	path := filepath.Join(t.TempDir(), "store")
 	l, err := net.Listen("unix", path)
 	if err != nil {
