@@ -14,20 +14,21 @@ import (
 	"ddp/runtime/launch"
 )
 
-// killTime bounds the wait for killed processes. One that sleeps in the kernel
-// may not die before its device answers.
+// killTime is how long killed processes may take to be gone. One that sleeps in
+// the kernel may not die before its device answers.
 const killTime = 10 * time.Second
 
 // agent runs the ranks of one node. Its methods are called one at a time.
 type agent struct {
-	setup   setup
-	emit    func(report) // called from several goroutines; must not block for long
-	path    string       // what ranks execute
-	args    []string
-	dir     string   // temporary, for error files
-	payload *os.File // nil: none
-	guard   *guard
-	release func() // ends the adoption of orphans
+	setup    setup
+	patience time.Duration // killTime
+	emit     func(report)  // called from several goroutines; must not block for long
+	path     string        // what ranks execute
+	args     []string
+	dir      string   // temporary, for error files
+	payload  *os.File // nil: none
+	guard    *guard
+	release  func() // ends the adoption of orphans
 
 	socket *os.File // of the coming generation's store, on rank 0's node
 	gen    *generation
@@ -35,7 +36,7 @@ type agent struct {
 
 // newAgent makes ready to run ranks and says hello.
 func newAgent(s setup, guardTree string, emit func(report)) (*agent, error) {
-	a := &agent{setup: s, emit: emit, release: func() {}}
+	a := &agent{setup: s, patience: killTime, emit: emit, release: func() {}}
 	if err := a.prepare(guardTree); err != nil {
 		a.close()
 		return nil, err
@@ -65,7 +66,7 @@ func (a *agent) prepare(guardTree string) (err error) {
 		}
 	}
 	if a.setup.Sweep {
-		_, err = a.sweep()
+		_, err = a.sweep(a.patience)
 	}
 	return err
 }
@@ -147,8 +148,8 @@ func (a *agent) start(o startOrder) error {
 }
 
 // sweep clears away what carries this node's mark, or was orphaned to us.
-func (a *agent) sweep() (stuck []int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), killTime)
+func (a *agent) sweep(patience time.Duration) (stuck []int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return launch.Sweep(ctx, a.setup.mark())
 }

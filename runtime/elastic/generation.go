@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -197,13 +198,13 @@ func (g *generation) signal(sig syscall.Signal) {
 	}
 }
 
-// kill kills all ranks at once and gives them killTime to be gone.
+// kill kills all ranks at once and gives them the agent's patience to be gone.
 func (g *generation) kill() {
 	g.killOnce.Do(func() {
 		for _, r := range g.ranks {
 			r.proc.Kill()
 		}
-		patience := time.AfterFunc(killTime, func() { close(g.hopeless) })
+		patience := time.AfterFunc(g.agent.patience, func() { close(g.hopeless) })
 		go func() {
 			<-g.over
 			patience.Stop()
@@ -215,7 +216,7 @@ func (g *generation) kill() {
 func (g *generation) finish() {
 	defer close(g.over)
 	g.watchers.Wait()
-	stuck, err := g.agent.sweep()
+	stuck, err := g.agent.sweep(g.agent.patience)
 	if err != nil {
 		g.agent.emit(report{Broken: &brokenReport{err.Error()}})
 	}
@@ -223,7 +224,9 @@ func (g *generation) finish() {
 		select {
 		case <-r.proc.Ended():
 		default:
-			stuck = append(stuck, r.proc.PID())
+			if !slices.Contains(stuck, r.proc.PID()) {
+				stuck = append(stuck, r.proc.PID())
+			}
 		}
 		if !waitUpTo(r.proc.Drained(), drainTime) {
 			r.proc.GiveUpOutput()

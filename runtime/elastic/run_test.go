@@ -22,10 +22,17 @@ func TestTwoRanksEnd(t *testing.T) {
 	}
 }
 
-// TestKilledRankIsRestarted kills one of three ranks that have met in the store.
+// TestKilledRankIsRestarted kills one of three ranks that have met in the store,
+// twice; as a Command rank 0 opens the port itself.
 func TestKilledRankIsRestarted(t *testing.T) {
+	for name, command := range map[string][]string{"own program": nil, "command": {"/proc/self/exe"}} {
+		t.Run(name, func(t *testing.T) { killTwice(t, command) })
+	}
+}
+
+func killTwice(t *testing.T, command []string) {
 	j := newJob(t, "*.0=connected *.1=connected *.2=exit:0", 3)
-	j.spec.MaxRestarts = 2
+	j.spec.MaxRestarts, j.spec.Command = 2, command
 	recovered := map[int]bool{}
 	j.spec.OnRecovery = func(gen int, down func() time.Duration) { recovered[gen] = down() > 0 }
 	killed := make([]int, 2)

@@ -1,18 +1,22 @@
 package launch
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// AdoptOrphans makes this process the subreaper of its descendants and reaps
-// those that come to it and end, until the returned function is called. Those
-// that don't end are left to Sweep.
+// AdoptOrphans makes this process, in place of init, the parent of all its
+// descendants that lose theirs (a subreaper, prctl(2)), and reaps those that
+// end, until the returned function is called. Those that don't end are for Sweep
+// to find.
 func AdoptOrphans() (stop func(), err error) {
-	if err := BeSubreaper(); err != nil {
-		return nil, err
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -27,6 +31,7 @@ func AdoptOrphans() (stop func(), err error) {
 		signal.Stop(ended)
 		close(ended)
 		<-done
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) // it was possible to set
 	}, nil
 }
 

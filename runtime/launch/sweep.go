@@ -12,15 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BeSubreaper makes this process the parent of all its descendants that lose
-// theirs, in place of init, so that Sweep finds them.
-func BeSubreaper() error {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become subreaper: %w", err)
-	}
-	return nil
-}
-
 // Sweep kills what is left of process trees: every process whose environment
 // holds TreeVariable with a value that begins with tree, and every orphan that
 // this process adopted. An orphan is a child that Start did not make and that
