@@ -4,25 +4,18 @@ import "ddp/model/compute"
 
 // Logits is x·wᵀ.
 func (Backend) Logits(logits, x, w compute.Buffer, m, c, v int) {
-	inputGrad(x.Host(), w.Host(), m, v, c, func(i, j int, sum float64) { logits.Host()[i*v+j] = float32(sum) })
+	narrow(logits.Host(), productT(x.Host(), w.Host(), m, c, v))
 }
 
 // LogitsGrad is dx = dlogits·w and dw (+)= dlogitsᵀ·x.
 func (Backend) LogitsGrad(dx, dw, dlogits, x, w compute.Buffer, m, c, v int, accumulate bool) {
-	product(dlogits.Host(), w.Host(), nil, v, c, func(i, j int, sum float64) { dx.Host()[i*c+j] = float32(sum) }, m)
-	sums := make([]float64, v*c)
+	narrow(dx.Host(), product(dlogits.Host(), w.Host(), nil, m, v, c))
+	sum := make([]float64, v*c)
 	if accumulate {
-		sums = widened(dw.Host())
+		sum = widened(dw.Host())
 	}
-	dl, xs := dlogits.Host(), x.Host()
-	for i := range m {
-		for j := range v {
-			for p := range c {
-				sums[j*c+p] += float64(dl[i*v+j]) * float64(xs[i*c+p])
-			}
-		}
-	}
-	narrow(dw.Host(), sums)
+	addTProduct(sum, dlogits.Host(), x.Host(), m, v, c)
+	narrow(dw.Host(), sum)
 }
 
 // CrossEntropy is -log softmax(logits)[target] of each row.

@@ -3,9 +3,7 @@
 // against it; it is far too slow to train with.
 package ref
 
-import (
-	"ddp/model/compute"
-)
+import "ddp/model/compute"
 
 // Backend implements compute.Backend. It keeps no state.
 type Backend struct{}
