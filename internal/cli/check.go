@@ -56,7 +56,7 @@ func runCheck(in *invocation) error {
 		return err
 	}
 	f, plan := forecastOf(job, set)
-	if asJSON {
+	if *asJSON {
 		return json.NewEncoder(in.stdout).Encode(f)
 	}
 	return in.showForecast(job, f, plan)
@@ -70,7 +70,7 @@ func forecastOf(job *jobs.Job, set *data.Set) (forecast, model.MemoryPlan) {
 		world += n.Ranks
 		most = max(most, n.Ranks)
 	}
-	c := modelConfig(job, set)
+	c := job.ModelConfig(set.VocabSize())
 	depth := 1
 	for rank := range world {
 		lo, hi := spmd.Shards(job.Train.Shards, world, rank)

@@ -6,21 +6,11 @@ import (
 	"ddp/data"
 	"ddp/jobs"
 	"ddp/model"
-	"ddp/model/compute"
 	"ddp/model/train"
 )
 
 // openData opens what the job trains on.
-func openData(job *jobs.Job) (*data.Set, error) {
-	d := job.Data
-	block := job.Model.BlockSize
-	if d.Source != "text" {
-		block = 0 // the tasks know their own
-	}
-	return data.Open(data.Config{Source: d.Source, BlockSize: block, Seed: job.Train.Seed,
-		Path: d.Path, Tokenizer: d.Tokenizer, Split: d.Split, Stride: d.Stride,
-		Digits: d.Digits, Length: d.Length, Symbols: d.Symbols})
-}
+func openData(job *jobs.Job) (*data.Set, error) { return data.Open(job.DataConfig()) }
 
 // trainConfig is the job as the training loop wants it.
 func trainConfig(job *jobs.Job, set *data.Set) (train.Config, error) {
@@ -31,7 +21,7 @@ func trainConfig(job *jobs.Job, set *data.Set) (train.Config, error) {
 	steps := maxSteps(job, set)
 	o, s := job.Optimizer, job.Snapshot
 	return train.Config{
-		Model: modelConfig(job, set),
+		Model: job.ModelConfig(set.VocabSize()),
 		Optimizer: model.OptimizerConfig{Betas: o.Betas, Eps: o.Eps, WeightDecay: o.WeightDecay,
 			Decay: o.Decay, GradClip: o.GradClip},
 		Schedule: model.Schedule{Kind: o.Schedule, LR: o.LR, MinLR: o.MinLR, Warmup: o.WarmupSteps,
@@ -42,17 +32,6 @@ func trainConfig(job *jobs.Job, set *data.Set) (train.Config, error) {
 			Keep: s.Keep, KeepBest: s.Best},
 		Identity: identity,
 	}, nil
-}
-
-// modelConfig is the job's model with the data's vocabulary and block size.
-func modelConfig(job *jobs.Job, set *data.Set) model.Config {
-	m := job.Model
-	c := model.Config{VocabSize: set.VocabSize(), BlockSize: set.BlockSize(), Layers: m.Layers, Heads: m.Heads, Embed: m.Embed,
-		Tied: m.Tied, Bias: m.Bias, EmbdDrop: m.EmbdDrop, ResidDrop: m.ResidDrop, AttnDrop: m.AttnDrop}
-	if m.GELU == "exact" {
-		c.GELU = compute.GELUExact
-	}
-	return c
 }
 
 // maxSteps is the length of the run in steps.

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"ddp/jobs"
 	"ddp/runtime/snapshot"
@@ -42,19 +41,12 @@ func jobOf(info snapshot.Info) (*jobs.Job, error) {
 }
 
 // compare refuses or tells the differences.
-func compare(path string, diffs []jobs.Difference, note func(string)) error {
-	var refused []string
-	for _, d := range diffs {
-		if d.MustAgree {
-			refused = append(refused, d.String())
-		}
+func compare(path string, diffs jobs.DifferenceList, note func(string)) error {
+	if refused := diffs.Refused(); len(refused) > 0 {
+		return usageError{fmt.Errorf("snapshot %s is of another run: %s (use --fresh to start anew, or another snapshot.dir)", path, refused)}
 	}
-	if len(refused) > 0 {
-		return usageError{fmt.Errorf("snapshot %s is of another run: %s (use --fresh to start anew, or another snapshot.dir)",
-			path, strings.Join(refused, "; "))}
-	}
-	for _, d := range diffs {
-		note(fmt.Sprintf("continuing with a changed job: %s", d))
+	for _, d := range diffs.Reported() {
+		note("continuing with a changed job: " + d.String())
 	}
 	return nil
 }

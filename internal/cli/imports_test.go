@@ -17,7 +17,7 @@ var mayImport = []struct {
 }{
 	{"ddp", []string{"ddp/internal/cli"}, "main only calls cli"},
 	{"ddp/internal/cli", []string{"ddp"}, "cli sees everything"},
-	{"ddp/jobs", nil, "a job file is data; what it configures does not know it"},
+	{"ddp/jobs", []string{"ddp/data", "ddp/model", "ddp/model/compute"}, "a job describes data and a model; neither knows it"},
 	{"ddp/data", nil, "symbols come from files, not from models"},
 	{"ddp/spmd/examples", []string{"ddp/spmd", "ddp/runtime/launch"}, "a user's program"},
 	{"ddp/spmd", nil, "the SPMD library stands alone"},

@@ -64,7 +64,7 @@ func (in *invocation) note(message string) { fmt.Fprintf(in.stderr, "ddp: %s\n",
 // sink is where the run's events go.
 func (in *invocation) sink(job *jobs.Job, asJSON bool) observe.Sink {
 	if asJSON {
-		return observe.NewJSON(in.stdout)
+		return observe.NewJSON(in.stdout, in.stderr)
 	}
 	tty, width := false, func() int { return 80 }
 	if f, ok := in.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -77,7 +77,7 @@ func (in *invocation) sink(job *jobs.Job, asJSON bool) observe.Sink {
 			return w
 		}
 	}
-	return observe.NewTerminal(in.stderr, tty, width, job.Train.MaxSteps)
+	return observe.NewTerminal(in.stderr, tty, tty && os.Getenv("NO_COLOR") == "", width, job.Train.MaxSteps)
 }
 
 // prepareSnapshots sees to it that what the run would continue from belongs to
@@ -136,11 +136,7 @@ func nodes(job *jobs.Job) []elastic.Node {
 	}
 	var out []elastic.Node
 	for _, n := range job.Cluster.Nodes {
-		ranks := n.Ranks
-		if ranks == 0 {
-			ranks = localRanks(job.Cluster.Ranks, job.Train.Shards)
-		}
-		out = append(out, elastic.Node{Host: n.Host, Ranks: ranks})
+		out = append(out, elastic.Node{Host: n.Host, Ranks: localRanks(job.Cluster.RanksOf(n), job.Train.Shards)})
 	}
 	return out
 }

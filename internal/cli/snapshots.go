@@ -51,7 +51,7 @@ func runSnapshots(in *invocation) error {
 	if err != nil {
 		return err
 	}
-	if err := in.show(rows, asJSON); err != nil {
+	if err := in.show(rows, *asJSON); err != nil {
 		return err
 	}
 	for _, r := range rows {

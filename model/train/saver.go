@@ -24,7 +24,7 @@ func newSaver(ctx context.Context, t *Trainer) (*saver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the snapshot communicator: %w", err)
 	}
-	writer, err := snapshot.NewWriter(t.cfg.Snapshot.Dir, t.cfg.Snapshot.Keep, group{w})
+	writer, err := snapshot.NewWriter(t.cfg.Snapshot.Dir, snapshot.Keep{Newest: t.cfg.Snapshot.Keep, Best: t.cfg.Snapshot.KeepBest}, group{w})
 	if err != nil {
 		return nil, fmt.Errorf("open snapshot folder: %w", err)
 	}

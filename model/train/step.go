@@ -78,3 +78,6 @@ type DivergedError struct {
 func (e *DivergedError) Error() string {
 	return fmt.Sprintf("step %d diverged: %s (lower optimizer.lr or optimizer.grad_clip; snapshots hold only finite steps)", e.Step, e.What)
 }
+
+// Permanent tells the launcher that a restart would end the same way.
+func (e *DivergedError) Permanent() bool { return true }

@@ -281,9 +281,7 @@ func (j *job) run(during func()) Result {
 		j.t.Fatalf("run: %v", err)
 	}
 	<-done
-	if left := carriers(j.t, j.mark); len(left) > 0 {
-		j.t.Errorf("processes are left: %v", left)
-	}
+	noneLeft(j.t, j.mark)
 	if j.t.Failed() {
 		text, _ := os.ReadFile(j.spec.LogDir + "/control.log")
 		j.t.Logf("control.log:\n%s", text)
@@ -327,6 +325,24 @@ func carriers(t *testing.T, mark string) []string {
 		found = append(found, fmt.Sprintf("%d (%s)", pid, strings.ReplaceAll(string(command), "\x00", " ")))
 	}
 	return found
+}
+
+// noneLeft fails the test if processes carry mark, and clears them away.
+func noneLeft(t *testing.T, mark string) {
+	t.Helper()
+	left := carriers(t, mark)
+	if len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	for _, p := range left {
+		kill(t, pidIn(p), syscall.SIGKILL)
+	}
+}
+
+// pidIn reads the number from a line of carriers.
+func pidIn(carrier string) int {
+	pid, _ := strconv.Atoi(strings.Fields(carrier)[0])
+	return pid
 }
 
 func kill(t *testing.T, pid int, sig syscall.Signal) {

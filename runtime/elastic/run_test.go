@@ -320,9 +320,7 @@ func TestContextKillsAtOnce(t *testing.T) {
 	if _, err := Run(ctx, j.spec); !errors.Is(err, cause) {
 		t.Errorf("run: %v", err)
 	}
-	if left := carriers(t, j.mark); len(left) > 0 {
-		t.Errorf("processes are left: %v", left)
-	}
+	noneLeft(t, j.mark)
 }
 
 func TestSpecsThatCannotRun(t *testing.T) {
