@@ -50,7 +50,7 @@ func serveGuard(o guardOrder, stdin io.Reader) int {
 	if o.Dir != "" {
 		os.RemoveAll(o.Dir)
 	}
-	if stuck, err := launch.Sweep(context.Background(), "none"); err != nil || len(stuck) > 0 {
+	if stuck, err := launch.Sweep(context.Background(), o.Tree); err != nil || len(stuck) > 0 {
 		return launch.ExitFailed
 	}
 	return launch.ExitOK

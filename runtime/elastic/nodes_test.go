@@ -151,7 +151,7 @@ func startLauncher(t *testing.T, j *job, ranks int) (*exec.Cmd, []event) {
 // awaitAllGone waits for the end of every process that carries the mark.
 func awaitAllGone(t *testing.T, mark string) {
 	t.Helper()
-	deadline := time.Now().Add(3 * time.Second)
+	deadline := time.Now().Add(20 * time.Second)
 	for {
 		left := carriers(t, mark)
 		if len(left) == 0 {
