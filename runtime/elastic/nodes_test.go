@@ -166,7 +166,7 @@ func awaitAllGone(t *testing.T, mark string) {
 			if err != nil {
 				continue
 			}
-			unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(time.Until(deadline).Milliseconds())+1)
+			unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, max(1, int(time.Until(deadline).Milliseconds())))
 			unix.Close(fd)
 		}
 	}
