@@ -13,7 +13,7 @@ func TestDifferences(t *testing.T) {
 		refused, reported string
 	}{
 		{nil, "", ""},
-		{[]string{`name="x"`, "train.threads=2", "snapshot.keep=1", "train.log_every=5", `cluster.nodes=[]`, `model.dropout=0.1`}, "", ""},
+		{[]string{`name="x"`, "train.threads=2", "snapshot.keep=1", `cluster.nodes=[]`, `model.dropout=0.1`}, "", ""},
 		{[]string{"optimizer.lr=1e-3", "train.max_steps=2000"}, "",
 			"train.max_steps: 1000 in the snapshot, 2000 in the job; optimizer.lr: 0.0003 in the snapshot, 0.001 in the job"},
 		{[]string{`model.preset="gpt-nano"`},

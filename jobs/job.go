@@ -80,12 +80,11 @@ type Train struct {
 	Shards      int // a power of two that divides Batch
 	MaxSteps    int // without meaning when MaxEpochs > 0
 	MaxEpochs   int // 0: MaxSteps counts
-	EvalEvery   int // steps; 0: never
+	EvalEvery   int // steps; 0: only at the end
 	EvalWindows int // 0: all
 	Precision   string
 	Threads     int // a rank; 0: its share of the cores
 	Seed        uint64
-	LogEvery    int // steps; 0: never
 }
 
 // Optimizer is table [optimizer]: AdamW and its schedule.
@@ -104,7 +103,7 @@ type Optimizer struct {
 
 // Snapshot is table [snapshot]. Cadences of 0 mean never.
 type Snapshot struct {
-	Dir         string
+	Dir         string // "": no snapshots
 	EverySteps  int
 	EveryEpochs int
 	Every       time.Duration

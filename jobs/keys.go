@@ -153,7 +153,7 @@ func trainKeys() []Key {
 			kind: integer(0, maxSteps, func(j *Job) *int { return &j.Train.MaxSteps })},
 		{Name: "train.max_epochs", Derived: "max_steps counts", Resume: Reported, Doc: "passes over the training windows; instead of max_steps", aliases: []string{"epochs"},
 			kind: integer(1, maxSteps, func(j *Job) *int { return &j.Train.MaxEpochs })},
-		{Name: "train.eval_every", Default: "100", Doc: "steps between validations; " + never, aliases: []string{"eval_interval"},
+		{Name: "train.eval_every", Default: "100", Doc: "steps between validations; 0: only at the end", aliases: []string{"eval_interval"},
 			kind: integer(0, math.MaxInt, func(j *Job) *int { return &j.Train.EvalEvery })},
 		{Name: "train.eval_windows", Default: "0", Doc: "validation windows read each time; 0: all", aliases: []string{"eval_iters"},
 			kind: integer(0, math.MaxInt, func(j *Job) *int { return &j.Train.EvalWindows })},
@@ -164,8 +164,6 @@ func trainKeys() []Key {
 			kind: integer(0, 1024, func(j *Job) *int { return &j.Train.Threads })},
 		{Name: "train.seed", Default: "1337", Resume: MustAgree, Doc: "of initial weights, order of the data and dropout",
 			kind: seed(func(j *Job) *uint64 { return &j.Train.Seed })},
-		{Name: "train.log_every", Default: "1", Doc: "steps between step events; " + never, aliases: []string{"log_interval"},
-			kind: integer(0, math.MaxInt, func(j *Job) *int { return &j.Train.LogEvery })},
 	}
 }
 
@@ -197,8 +195,8 @@ func optimizerKeys() []Key {
 
 func snapshotKeys() []Key {
 	return []Key{
-		{Name: "snapshot.dir", Derived: "runs/ and the job's name", Doc: "folder of the snapshots, from the working directory", aliases: []string{"snapshot_path", "out_dir"},
-			kind: str("not empty", checkPath, func(j *Job) *string { return &j.Snapshot.Dir })},
+		{Name: "snapshot.dir", Derived: "runs/ and the job's name", Doc: "folder of the snapshots, from the working directory; empty: none are taken", aliases: []string{"snapshot_path", "out_dir"},
+			kind: str("", checkDir, func(j *Job) *string { return &j.Snapshot.Dir })},
 		{Name: "snapshot.every_steps", Derived: "100, or 0 when every_epochs or every is given", Doc: "steps between snapshots; " + never, aliases: []string{"save_every"},
 			kind: integer(0, math.MaxInt, func(j *Job) *int { return &j.Snapshot.EverySteps })},
 		{Name: "snapshot.every_epochs", Default: "0", Doc: "epochs between snapshots; " + never,

@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 			Tied: true, Bias: true, GELU: "tanh", Dropout: 0.1, EmbdDrop: 0.1, ResidDrop: 0.1, AttnDrop: 0.1,
 		},
 		Data:      Data{Source: "text", Path: "corpus/a.txt", Tokenizer: "char", Split: 0.9, Digits: 2, Length: 6, Symbols: 3},
-		Train:     Train{Batch: 64, Shards: 8, MaxSteps: 1000, EvalEvery: 100, Precision: "auto", Seed: 1337, LogEvery: 1},
+		Train:     Train{Batch: 64, Shards: 8, MaxSteps: 1000, EvalEvery: 100, Precision: "auto", Seed: 1337},
 		Optimizer: Optimizer{LR: 3e-4, Betas: [2]float64{0.9, 0.95}, Eps: 1e-8, WeightDecay: 0.1, Decay: "mingpt", GradClip: 1, Schedule: "constant"},
 		Snapshot:  Snapshot{Dir: "runs/first-try", EverySteps: 100, Keep: 3, Best: true},
 		Sample:    Sample{MaxTokens: 200, Temperature: 0.8, TopP: 1},

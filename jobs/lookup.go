@@ -47,6 +47,14 @@ func checkName(name string) (message, hint string) {
 	return "", ""
 }
 
+// checkDir takes a path, or nothing.
+func checkDir(path string) (message, hint string) {
+	if path == "" {
+		return "", ""
+	}
+	return checkPath(path)
+}
+
 func checkPath(path string) (message, hint string) {
 	switch {
 	case strings.TrimSpace(path) == "":

@@ -44,12 +44,11 @@ func (t *Trainer) newLoader() *data.Loader {
 	return data.NewLoader(t.set, t.sampler, t.cfg.Batch, first, slots, t.step)
 }
 
-// ask is this rank's vote for the coming step.
+// ask is this rank's vote for the coming step. Every rank hears of a request for
+// a snapshot, at slightly different times; rank 0 alone asks, so that it is one.
 func (t *Trainer) ask(control *Control, cadence *cadence) vote {
-	return vote{
-		stop:     control.stop.Load(),
-		snapshot: control.snapshot.Swap(false) || t.leads() && cadence.timeIsUp(time.Now()),
-	}
+	wanted := control.snapshot.Swap(false) || cadence.timeIsUp(time.Now())
+	return vote{stop: control.stop.Load(), snapshot: t.leads() && wanted}
 }
 
 // timedStep is trainStep with its event.
