@@ -2,6 +2,7 @@ package ref
 
 import (
 	"math"
+	"slices"
 
 	"ddp/model/compute"
 )
@@ -30,6 +31,13 @@ func (x head) scores(p int) []float64 {
 	return out
 }
 
+// drop is dropout of what query p takes from keys 0 to p.
+func (x head) drop(values []float64, p int, drop compute.Dropout) {
+	for k, v := range values {
+		values[k] = dropped(v, drop, x.s, (x.h*x.t+p)*x.t+k)
+	}
+}
+
 // softmax turns scores into probabilities and returns log(sum(exp)).
 func softmax(scores []float64) float64 {
 	most := math.Inf(-1)
@@ -55,12 +63,11 @@ func (Backend) Attention(out, lse, qkv compute.Buffer, b, t, h, d int, drop comp
 			for p := range t {
 				probs := x.scores(p)
 				lse.Host()[(s*h+hd)*t+p] = float32(softmax(probs))
+				x.drop(probs, p, drop)
 				for i := range d {
 					sum := 0.0
 					for k, prob := range probs {
-						if f := kept(drop, s, (hd*t+p)*t+k); f != 0 {
-							sum += prob * f * x.at(2, k, i)
-						}
+						sum += prob * x.at(2, k, i)
 					}
 					out.Host()[(s*t+p)*h*d+hd*d+i] = float32(sum)
 				}
@@ -83,18 +90,22 @@ func (Backend) AttentionGrad(dqkv, dout, qkv, out, lse compute.Buffer, b, t, h, 
 	narrow(dqkv.Host(), grad)
 }
 
-// queryGrad adds what query p contributes: with P the probabilities, M the
-// dropout's factors and dP = (dO·Vᵀ)*M, dS = P*(dP - sum(P*dP)).
+// queryGrad adds what query p contributes: with P the probabilities, dV = drop(P)ᵀ·dO,
+// dP = drop(dO·Vᵀ) and dS = P*(dP - sum(P*dP)).
 func queryGrad(grad []float64, x head, dout []float32, p int, drop compute.Dropout) {
 	probs := x.scores(p)
 	softmax(probs)
-	dprobs, dot := make([]float64, p+1), 0.0
-	for k := range probs {
-		f := kept(drop, x.s, (x.h*x.t+p)*x.t+k)
-		for i := range x.d {
-			dprobs[k] += float64(dout[i]) * x.at(2, k, i) * f
-			grad[x.index(2, k, i)] += float64(dout[i]) * probs[k] * f
+	used, dprobs := slices.Clone(probs), make([]float64, p+1)
+	x.drop(used, p, drop)
+	for k := range used {
+		for i, do := range dout {
+			dprobs[k] += float64(do) * x.at(2, k, i)
+			grad[x.index(2, k, i)] += float64(do) * used[k]
 		}
+	}
+	x.drop(dprobs, p, drop)
+	dot := 0.0
+	for k := range probs {
 		dot += probs[k] * dprobs[k]
 	}
 	scale := 1 / math.Sqrt(float64(x.d))

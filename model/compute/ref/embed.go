@@ -10,7 +10,7 @@ func (Backend) Embed(out, wte, wpe compute.Buffer, tokens []int32, b, t, c int, 
 			row, token := s*t+p, int(tokens[s*t+p])
 			for i := range c {
 				x := float64(te[token*c+i]) + float64(pe[p*c+i])
-				o[row*c+i] = float32(x * kept(drop, s, p*c+i))
+				o[row*c+i] = float32(dropped(x, drop, s, p*c+i))
 			}
 		}
 	}
@@ -24,7 +24,7 @@ func (Backend) EmbedGrad(dwte, dwpe, dout compute.Buffer, tokens []int32, b, t, 
 		for p := range t {
 			row, token := s*t+p, int(tokens[s*t+p])
 			for i := range c {
-				g := float64(do[row*c+i]) * kept(drop, s, p*c+i)
+				g := dropped(float64(do[row*c+i]), drop, s, p*c+i)
 				sumTE[token*c+i] += g
 				sumPE[p*c+i] += g
 			}

@@ -61,7 +61,7 @@ func (Backend) LinearGELU(y, pre, x, w, bias compute.Buffer, m, k, n int, kind c
 func (Backend) LinearResidual(y, residual, x, w, bias compute.Buffer, m, k, n int, drop compute.Dropout) {
 	out, res := y.Host(), residual.Host()
 	for i, v := range product(x.Host(), w.Host(), bias.Host(), m, k, n) {
-		out[i] = float32(float64(res[i]) + v*keptRow(drop, i/n, i%n, n))
+		out[i] = float32(float64(res[i]) + droppedRow(v, drop, i/n, i%n, n))
 	}
 }
 
