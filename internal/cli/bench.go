@@ -19,12 +19,13 @@ import (
 )
 
 var benchCommand = command{
-	name: "bench", args: "kernels|collectives|step [--json] [flags]", summary: "time kernels, collectives or a training step",
+	name: "bench", args: "kernels|collectives|step|recovery [--json] [flags]", summary: "time kernels, collectives, a training step or a recovery",
 	details: `kernels      the matrix products of a training step, one thread: GFLOP/s and the
              share of this core's measured peak
 collectives  every collective between --ranks ranks, values checked, in
              nccl-tests' columns
 step         a training step of --layers x --embd, median of --steps
+recovery     kill a rank --steps times: how long until the next step is done
 
 examples:
   ddp bench kernels
@@ -45,7 +46,7 @@ func runBench(in *invocation) error {
 	in.flags.BoolVar(&f.json, "json", false, "one JSON object a line")
 	in.flags.IntVar(&f.ranks, "ranks", 2, "collectives, step: `N` ranks")
 	in.flags.IntVar(&f.threads, "threads", 1, "step: `N` threads a rank")
-	in.flags.IntVar(&f.steps, "steps", 6, "step: `N` steps counted, after two that are not")
+	in.flags.IntVar(&f.steps, "steps", 6, "step: `N` steps counted, after two that are not; recovery: `N` kills")
 	in.flags.IntVar(&f.layers, "layers", 8, "step: `N` layers")
 	in.flags.IntVar(&f.heads, "heads", 8, "step: `N` heads")
 	in.flags.IntVar(&f.embd, "embd", 512, "step: `N` channels")
@@ -63,8 +64,10 @@ func runBench(in *invocation) error {
 		return in.benchCollectives(f)
 	case "step":
 		return in.benchStep(f)
+	case "recovery":
+		return in.benchRecovery(f)
 	}
-	return usageError{fmt.Errorf("bench: %q is none of kernels, collectives, step", args[0])}
+	return usageError{fmt.Errorf("bench: %q is none of kernels, collectives, step, recovery", args[0])}
 }
 
 // kernelShapes are the products of a GPT's forward pass: y[M,N] = x[M,K]·w[K,N].

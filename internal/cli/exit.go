@@ -39,6 +39,7 @@ func exitCode(err error) int {
 		badData  *data.Error
 		mismatch *train.MismatchError
 		snap     snapshotError
+		meeting  *launch.RendezvousError
 	)
 	switch {
 	case err == nil, errors.Is(err, errHelpShown):
@@ -47,6 +48,8 @@ func exitCode(err error) int {
 		return exit.code
 	case errors.As(err, &snap):
 		return launch.ExitSnapshot
+	case errors.As(err, &meeting):
+		return launch.ExitRendezvous
 	case errors.As(err, &usage), errors.As(err, &problems), errors.As(err, &badData), errors.As(err, &mismatch):
 		return launch.ExitUsage
 	default:
