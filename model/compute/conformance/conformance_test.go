@@ -2,8 +2,11 @@ package conformance
 
 import (
 	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
 	"testing"
-	"unsafe"
 
 	"ddp/model/compute"
 	"ddp/model/compute/ref"
@@ -11,68 +14,123 @@ import (
 
 // TestReferenceConforms also shows that the cases hold what they promise.
 func TestReferenceConforms(t *testing.T) {
+	var s Summary
 	if err := Run(context.Background(), ref.New(), ref.New(), func(r Result) {
+		s.Add(r)
 		if !r.Pass() {
 			t.Errorf("%s %s: error %v, tolerance %v, %v", r.Op, r.Shape, r.MaxErr, r.Tolerance, r.Err)
 		}
 	}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// broken is a reference with one fault.
-type broken struct {
-	compute.Backend
-	op string
-}
-
-func (b broken) Linear(y, x, w, bias compute.Buffer, m, k, n int) {
-	b.Backend.Linear(y, x, w, bias, m, k, n)
-	if b.op == "Linear" {
-		y.Host()[0] *= 1 + 1e-3
+	var reported []string
+	for _, o := range s.Ops() {
+		reported = append(reported, o.Op)
 	}
-}
-
-func (b broken) Add(dst, src compute.Buffer) {
-	b.Backend.Add(dst, src)
-	if b.op == "Add" && dst.Len() == 7 {
-		src.Host()[6]++
-	}
-}
-
-func (b broken) LayerNormGrad(dx, dweight, dbias, dout, x, weight, mean, rstd compute.Buffer, m, c int) {
-	if b.op == "LayerNormGrad" {
-		b.Backend.Zero(dx)
-	}
-	b.Backend.LayerNormGrad(dx, dweight, dbias, dout, x, weight, mean, rstd, m, c)
-}
-
-func (b broken) Attention(out, lse, qkv compute.Buffer, n, t, h, d int, drop compute.Dropout) {
-	if b.op == "Attention" {
-		drop.FirstSample = 0
-	}
-	b.Backend.Attention(out, lse, qkv, n, t, h, d, drop)
-}
-
-func (b broken) CrossEntropy(loss, logits compute.Buffer, targets []int32, m, v int, grad bool) {
-	b.Backend.CrossEntropy(loss, logits, targets, m, v, grad)
-	if b.op == "CrossEntropy" && v == 3 {
-		past := unsafe.Slice(loss.Pointer(), m+1)
-		past[m] = 0
-	}
-}
-
-// TestFaultsAreCaught breaks one operation at a time: a wrong value, a changed
-// input, a lost accumulation, a wrong random stream, a write past the end.
-func TestFaultsAreCaught(t *testing.T) {
-	for _, op := range []string{"Linear", "Add", "LayerNormGrad", "Attention", "CrossEntropy"} {
-		caught := false
-		b := broken{ref.New(), op}
-		if err := Run(context.Background(), b, ref.New(), func(r Result) { caught = caught || !r.Pass() && r.Op == op }); err != nil {
-			t.Fatal(err)
+	for _, op := range append(operations(), "Alloc") {
+		if !slices.Contains(reported, op) {
+			t.Errorf("%s was not reported", op)
 		}
-		if !caught {
-			t.Errorf("a broken %s was not caught", op)
+	}
+}
+
+// TestDependenceOnThreadsIsCaught: the last bit of every operation depends on
+// the back end.
+func TestDependenceOnThreadsIsCaught(t *testing.T) {
+	caught := map[string]bool{}
+	ctx, enough := context.WithCancel(context.Background())
+	defer enough()
+	other := hooked{ref.New(), func(_ string, outs, _ []compute.Buffer, call func()) {
+		call()
+		for _, x := range outs {
+			x.Host()[0] = math.Nextafter32(x.Host()[0], 2)
 		}
+	}}
+	err := Threads(ctx, ref.New(), sumsAnew{other}, func(r Result) {
+		if caught[r.Op] = caught[r.Op] || !r.Pass(); len(caught) == len(operations()) {
+			enough()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v before all operations were seen: %v", err, caught)
+	}
+	for _, op := range operations() {
+		if !caught[op] {
+			t.Errorf("%s: another last bit was not caught", op)
+		}
+	}
+}
+
+// sumsAnew adds squares in another order.
+type sumsAnew struct{ compute.Backend }
+
+func (s sumsAnew) SumSquares(x compute.Buffer) float64 {
+	sum := 0.0
+	for _, v := range slices.Backward(x.Host()) {
+		sum += float64(v) * float64(v)
+	}
+	return sum
+}
+
+// elsewhere is the reference under another instruction set's name.
+type elsewhere struct{ compute.Backend }
+
+func (elsewhere) ISA() string { return "decimal" }
+
+func TestThreadsOfTwoInstructionSetsAreRefused(t *testing.T) {
+	err := Threads(context.Background(), ref.New(), elsewhere{ref.New()}, func(Result) { t.Error("a case ran") })
+	if err == nil || !strings.Contains(err.Error(), "ref/decimal") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCancelledRunsEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := 0
+	err := Run(ctx, ref.New(), ref.New(), func(Result) {
+		ran++
+		cancel()
+	})
+	if !errors.Is(err, context.Canceled) || ran != 1 {
+		t.Errorf("%d cases, error %v", ran, err)
+	}
+}
+
+func TestPass(t *testing.T) {
+	for _, c := range []struct {
+		r    Result
+		want bool
+	}{
+		{Result{}, true},
+		{Result{MaxErr: 1, Tolerance: 1}, true},
+		{Result{MaxErr: 2, Tolerance: 1}, false},
+		{Result{MaxErr: math.NaN(), Tolerance: 1}, false},
+		{Result{Err: errors.New("wrote outside")}, false},
+	} {
+		if c.r.Pass() != c.want {
+			t.Errorf("%+v passes: %v", c.r, !c.want)
+		}
+	}
+}
+
+func TestSummaryKeepsTheWorst(t *testing.T) {
+	var s Summary
+	near := Result{Op: "Add", Shape: "near", MaxErr: 9, Tolerance: 10}
+	lost := Result{Op: "Linear", Shape: "lost", MaxErr: math.NaN(), Tolerance: 1}
+	for _, r := range []Result{
+		{Op: "Add", MaxErr: 1, Tolerance: 100}, near, {Op: "Add", MaxErr: 50, Tolerance: 100},
+		{Op: "Linear", MaxErr: 0.5, Tolerance: 1}, lost, {Op: "Linear", MaxErr: 5, Tolerance: 1},
+	} {
+		s.Add(r)
+	}
+	ops := s.Ops()
+	if len(ops) != 2 || ops[0].Op != "Add" || ops[1].Op != "Linear" {
+		t.Fatalf("operations %+v", ops)
+	}
+	if o := ops[0]; o.Cases != 3 || o.Failed != 0 || o.MaxErr != 50 || o.Worst.Shape != "near" {
+		t.Errorf("%+v", o)
+	}
+	if o := ops[1]; o.Cases != 3 || o.Failed != 2 || !math.IsNaN(o.MaxErr) || o.Worst.Shape != "lost" {
+		t.Errorf("%+v", o)
 	}
 }

@@ -3,74 +3,105 @@ package conformance
 import (
 	"fmt"
 	"math"
+	"slices"
+	"unsafe"
 
 	"ddp/model/compute"
 )
 
-// The sizes of the checks of causality: more than one block of queries.
-const (
-	seqs, tokens, heads, headSize = 2, 37, 2, 24
-	channels                      = heads * headSize
-)
-
-// attend runs one attention over qkv with dropout.
-func attend(b compute.Backend, qkv compute.Buffer) (out compute.Buffer) {
-	out = b.Alloc(seqs * tokens * channels)
-	b.Attention(out, b.Alloc(seqs*heads*tokens), qkv, seqs, tokens, heads, headSize, draw(0.2, 0))
-	return out
+// promise is one that takes more than one call to check.
+type promise struct {
+	op, name string
+	check    func(b compute.Backend) error
 }
 
-// earlierRows compares the outputs before position cut with those of a run in
-// which everything from cut on was replaced by later.
-func earlierRows(b compute.Backend, later func(int) float32) error {
-	qkv := b.Alloc(seqs * tokens * 3 * channels)
-	fill := normal(1, 1)
-	for i := range qkv.Host() {
-		qkv.Host()[i] = fill(i)
-	}
-	want := append([]float32(nil), attend(b, qkv).Host()...)
-	for cut := 1; cut < tokens; cut++ {
-		changed := b.Alloc(qkv.Len())
-		copy(changed.Host(), qkv.Host())
-		for s := range seqs {
-			for i := (s*tokens + cut) * 3 * channels; i < (s+1)*tokens*3*channels; i++ {
-				changed.Host()[i] = later(i)
-			}
+func (p promise) hold(b compute.Backend) Result {
+	return Result{Op: p.op, Shape: p.name, Err: p.check(b)}
+}
+
+func promises(oracle compute.Backend) []promise {
+	return append([]promise{
+		{"Alloc", "zeroed, aligned, apart", allocates},
+		{"Attention", "causal", func(b compute.Backend) error { return earlierOutputs(b, normal(9, 1)) }},
+		{"Attention", "causal, later NaN", func(b compute.Backend) error { return earlierOutputs(b, func(int) float32 { return nan }) }},
+		{"AttentionGrad", "causal", earlierQueries},
+		{"AttentionGrad", "later positions without gradient", laterSilence},
+	}, nanShows(oracle)...)
+}
+
+// allocates wants zeroes on 64-byte boundaries that no other allocation shares.
+func allocates(b compute.Backend) error {
+	var all []compute.Buffer
+	for i, n := range []int{1, 15, 16, 17, 4097} {
+		x := b.Alloc(n)
+		if x.Len() != n {
+			return fmt.Errorf("%d values, want %d", x.Len(), n)
 		}
-		got := attend(b, changed).Host()
-		for s := range seqs {
-			lo, hi := s*tokens*channels, (s*tokens+cut)*channels
-			if at := firstDifference(got[lo:hi], want[lo:hi]); at >= 0 {
-				return fmt.Errorf("position %d sees position %d", at/channels, cut)
+		if uintptr(unsafe.Pointer(x.Pointer()))%64 != 0 {
+			return fmt.Errorf("%d values at %p", n, x.Pointer())
+		}
+		if slices.ContainsFunc(x.Host(), func(v float32) bool { return v != 0 }) {
+			return fmt.Errorf("%d values are not 0", n)
+		}
+		for k := range x.Host() {
+			x.Host()[k] = float32(i + 1)
+		}
+		all = append(all, x)
+	}
+	for i, x := range all {
+		if slices.ContainsFunc(x.Host(), func(v float32) bool { return v != float32(i+1) }) {
+			return fmt.Errorf("%d values share memory with others", x.Len())
+		}
+	}
+	return nil
+}
+
+// nanShows wants, of small cases of every operation, a NaN wherever one input
+// value that is NaN makes the oracle's output NaN: a run that diverges is then
+// noticed, and no clamp or comparison turns it into a number.
+func nanShows(oracle compute.Backend) []promise {
+	var list []promise
+	for _, c := range cases() {
+		if n := c.size(); n >= 50 && n < 10000 {
+			list = append(list, promise{c.op, c.shape + ", NaN shows", func(b compute.Backend) error { return c.showsNaN(b, oracle) }})
+		}
+	}
+	return list
+}
+
+// showsNaN tries NaN at a few places of each input, one at a time.
+func (c testCase) showsNaN(b, oracle compute.Backend) error {
+	inputs := c.inputs()
+	for i, a := range c.args {
+		if a.fill == nil {
+			continue
+		}
+		const places = 5
+		for p := range places {
+			at := p * (a.n - 1) / (places - 1)
+			old := inputs[i][at]
+			inputs[i][at] = nan
+			got, want := c.run(b, inputs), c.run(oracle, inputs)
+			inputs[i][at] = old
+			if err := c.missedNaN(got, want); err != nil {
+				return fmt.Errorf("NaN at %s[%d]: %w", a.name, at, err)
 			}
 		}
 	}
 	return nil
 }
 
-// causality wants earlier outputs bit-identical whatever later tokens are.
-func causality(b compute.Backend) Result {
-	return Result{Op: "Attention", Shape: "causality", Err: earlierRows(b, normal(9, 1))}
-}
-
-// laterNaN wants the same when they are not numbers: a mask that multiplies by 0 would let them through.
-func laterNaN(b compute.Backend) Result {
-	nan := float32(math.NaN())
-	return Result{Op: "Attention", Shape: "later NaN", Err: earlierRows(b, func(int) float32 { return nan })}
-}
-
-// nanShows wants a NaN among the logits to reach the loss, so that a run that
-// diverges is noticed.
-func nanShows(b compute.Backend) Result {
-	r := Result{Op: "CrossEntropy", Shape: "NaN shows"}
-	const v = 37
-	for at := range v {
-		logits, loss := b.Alloc(v), b.Alloc(1)
-		logits.Host()[at] = float32(math.NaN())
-		b.CrossEntropy(loss, logits, []int32{3}, 1, v, false)
-		if l := loss.Host()[0]; l == l {
-			r.Err = fmt.Errorf("the loss is %v with a NaN at logit %d", l, at)
+// missedNaN reports a number in got where want has a NaN.
+func (c testCase) missedNaN(got, want outcome) error {
+	for i, w := range want.views {
+		for k, v := range w.Host() {
+			if g := got.views[i].Host()[k]; v != v && g == g {
+				return fmt.Errorf("%s[%d] is %v, want NaN", c.args[i].name, k, g)
+			}
 		}
 	}
-	return r
+	if math.IsNaN(want.number) && !math.IsNaN(got.number) {
+		return fmt.Errorf("the result is %v, want NaN", got.number)
+	}
+	return nil
 }

@@ -6,11 +6,18 @@ import (
 	"ddp/model/compute"
 )
 
-// normal gives values of a normal distribution with the given deviation, each a
-// function of its stream and place alone.
+var nan = float32(math.NaN())
+
+// words are four random words, a function of stream, kind and place alone.
+func words(stream, kind, i int) [4]uint32 {
+	return compute.Philox4x32([4]uint32{uint32(i), uint32(stream), uint32(kind), 0}, [2]uint32{7, 11})
+}
+
+// normal gives values of a normal distribution with the given deviation
+// (Box and Muller 1958).
 func normal(stream int, deviation float64) func(int) float32 {
 	return func(i int) float32 {
-		w := compute.Philox4x32([4]uint32{uint32(i), uint32(stream), 0, 0}, [2]uint32{7, 11})
+		w := words(stream, 0, i)
 		u, v := (float64(w[0])+0.5)/(1<<32), float64(w[1])/(1<<32)
 		return float32(deviation * math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*v))
 	}
@@ -18,26 +25,60 @@ func normal(stream int, deviation float64) func(int) float32 {
 
 // positive gives values between 0 and 1.
 func positive(stream int) func(int) float32 {
+	return func(i int) float32 { return float32(words(stream, 1, i)[0]>>8)/(1<<24) + 1e-6 }
+}
+
+// signs gives size or -size.
+func signs(stream int, size float32) func(int) float32 {
 	return func(i int) float32 {
-		w := compute.Philox4x32([4]uint32{uint32(i), uint32(stream), 1, 0}, [2]uint32{7, 11})
-		return float32(w[0]>>8)/(1<<24) + 1e-6
+		if words(stream, 3, i)[0]&1 == 0 {
+			return -size
+		}
+		return size
 	}
 }
 
-// symbols are n tokens below v; with masked set about a third are -1.
-func symbols(stream, n, v int, masked bool) []int32 {
+// decades gives values of either sign from 1e-4 to 1e4, all sizes alike.
+func decades(stream int) func(int) float32 {
+	return func(i int) float32 {
+		w := words(stream, 4, i)
+		size := math.Pow(10, 8*float64(w[0])/(1<<32)-4)
+		return float32(math.Copysign(size, float64(w[1])-1<<31))
+	}
+}
+
+// zero gives zeroes.
+func zero(int) float32 { return 0 }
+
+// masking says which targets are masked.
+type masking string
+
+const (
+	nothing    masking = "nothing"
+	aThird     masking = "a third"
+	everything masking = "everything"
+)
+
+// symbols are n tokens below v, or -1 where masked.
+func symbols(stream, n, v int, mask masking) []int32 {
 	out := make([]int32, n)
 	for i := range out {
-		w := compute.Philox4x32([4]uint32{uint32(i), uint32(stream), 2, 0}, [2]uint32{7, 11})
+		w := words(stream, 2, i)
 		out[i] = int32(w[0] % uint32(v))
-		if masked && w[1]%3 == 0 {
+		if mask == everything || mask == aThird && w[1]%3 == 0 {
 			out[i] = -1
 		}
 	}
 	return out
 }
 
-// draw is a dropout with everything in its counter that can differ.
+// probabilities are those of dropout that every operation that drops is run with.
+var probabilities = []float32{0, 0.3}
+
+// draw is a dropout with everything in its counter that can differ, or none.
 func draw(p float32, rowsPer int) compute.Dropout {
+	if p == 0 {
+		return compute.Dropout{} // "draws nothing": the rest may be unset
+	}
 	return compute.Dropout{P: p, Seed: 0x0123456789abcdef, Step: 17, FirstSample: 5, Layer: 3, Site: compute.SiteMLPProjection, RowsPer: rowsPer}
 }

@@ -6,137 +6,77 @@ import (
 	"ddp/model/compute"
 )
 
-// rowCases are the operations on m rows of c channels, as m/t samples of t rows.
-func rowCases(m, c int) []testCase {
-	shape := fmt.Sprintf("%dx%d", m, c)
-	x, w, bias := arg{"x", input, m * c, normal(1, 2)}, arg{"weight", input, c, normal(2, 1)}, arg{"bias", input, c, normal(3, 1)}
-	mean, rstd := arg{"mean", output, m, nil}, arg{"rstd", output, m, nil}
-	out := []testCase{
-		{"LayerNorm", shape, 2e-6, []arg{{"out", output, m * c, nil}, mean, rstd, x, w, bias}, func(b compute.Backend, v []compute.Buffer) float64 {
-			b.LayerNorm(v[0], v[1], v[2], v[3], v[4], v[5], m, c)
-			return 0
-		}},
-		{"LayerNorm", shape + " without bias", 2e-6, []arg{{"out", output, m * c, nil}, mean, rstd, x, w}, func(b compute.Backend, v []compute.Buffer) float64 {
-			b.LayerNorm(v[0], v[1], v[2], v[3], v[4], compute.Buffer{}, m, c)
-			return 0
-		}},
-		{"LayerNormGrad", shape, 4e-6 + dot(m), []arg{{"dx", updated, m * c, normal(4, 1)}, {"dweight", output, c, nil}, {"dbias", output, c, nil},
-			{"dout", input, m * c, normal(5, 1)}, x, w, {"mean", input, m, normal(6, 0.3)}, {"rstd", input, m, positive(7)}},
-			func(b compute.Backend, v []compute.Buffer) float64 {
-				b.LayerNormGrad(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], m, c)
-				return 0
-			}},
-		{"LayerNormGrad", shape + " without bias", 4e-6 + dot(m), []arg{{"dx", updated, m * c, normal(4, 1)}, {"dweight", output, c, nil},
-			{"dout", input, m * c, normal(5, 1)}, x, w, {"mean", input, m, normal(6, 0.3)}, {"rstd", input, m, positive(7)}},
-			func(b compute.Backend, v []compute.Buffer) float64 {
-				b.LayerNormGrad(v[0], v[1], compute.Buffer{}, v[2], v[3], v[4], v[5], v[6], m, c)
-				return 0
-			}},
+// normCases are LayerNorm of m rows of c channels and its gradient.
+func normCases(m, c int) []testCase {
+	list := []testCase{
+		layerNorm(m, c, "", normal(1, 2), 2e-6, true),
+		layerNorm(m, c, " without bias", normal(1, 2), 2e-6, false),
+		// The mean square less the squared mean would be wrong by 1e-3.
+		layerNorm(m, c, " far from 0", func(i int) float32 { return 100 + normal(1, 1)(i) }, 1e-4, true),
+		// Every row is constant: the variance is 0, and rounding of the mean is magnified by 1/sqrt(1e-5).
+		layerNorm(m, c, " constant", func(i int) float32 { return 3.25 * float32(i/c%5) }, 1e-3, true),
 	}
-	for _, p := range []float32{0, 0.3} {
-		out = append(out, dropCases(m, c, p, shape)...)
-		out = append(out, embedCases(m, c, p)...)
-	}
-	return out
+	return append(list, layerNormGrad(m, c, "", true), layerNormGrad(m, c, " without bias", false))
 }
 
-func dropCases(m, c int, p float32, shape string) []testCase {
-	d := draw(p, max(1, m/3))
-	return []testCase{
-		{"DropoutGrad", fmt.Sprintf("%s drop %v", shape, p), epsilon * 2, []arg{{"dx", output, m * c, nil}, {"dy", input, m * c, normal(1, 1)}},
-			func(b compute.Backend, v []compute.Buffer) float64 {
-				b.DropoutGrad(v[0], v[1], m, c, d)
-				return 0
-			}},
-		{"DropoutGrad", fmt.Sprintf("%s drop %v in place", shape, p), epsilon * 2, []arg{{"dx", updated, m * c, normal(1, 1)}},
-			func(b compute.Backend, v []compute.Buffer) float64 {
-				b.DropoutGrad(v[0], v[0], m, c, d)
-				return 0
-			}},
+func layerNorm(m, c int, name string, x func(int) float32, tolerance float64, withBias bool) testCase {
+	args := []arg{out("out", m*c), out("mean", m), out("rstd", m), in("x", m*c, x), in("weight", c, normal(2, 1))}
+	if withBias {
+		args = append(args, in("bias", c, normal(3, 1)))
 	}
+	return testCase{op: "LayerNorm", shape: fmt.Sprintf("%dx%d%s", m, c, name), tolerance: tolerance, args: args,
+		call: func(b compute.Backend, v []compute.Buffer) {
+			b.LayerNorm(v[0], v[1], v[2], v[3], v[4], optional(v, 5), m, c)
+		}}
 }
 
-// embedCases embed two samples of t tokens; positions go past t in the table.
-func embedCases(t, c int, p float32) []testCase {
-	const vocabulary = 11
-	tokens := symbols(1, 2*t, vocabulary, false)
-	shape := fmt.Sprintf("2x%dx%d drop %v", t, c, p)
-	d := draw(p, t)
-	return []testCase{
-		{"Embed", shape, epsilon * 4, []arg{{"out", output, 2 * t * c, nil}, {"wte", input, vocabulary * c, normal(1, 1)}, {"wpe", input, (t + 2) * c, normal(2, 1)}},
-			func(b compute.Backend, v []compute.Buffer) float64 {
-				b.Embed(v[0], v[1], v[2], tokens, 2, t, c, d)
-				return 0
-			}},
-		{"EmbedGrad", shape, dot(t), []arg{{"dwte", updated, vocabulary * c, normal(1, 1)}, {"dwpe", updated, (t + 2) * c, normal(2, 1)}, {"dout", input, 2 * t * c, normal(3, 1)}},
-			func(b compute.Backend, v []compute.Buffer) float64 {
-				b.EmbedGrad(v[0], v[1], v[2], tokens, 2, t, c, d)
-				return 0
-			}},
+func layerNormGrad(m, c int, name string, withBias bool) testCase {
+	args := []arg{inout("dx", m*c, normal(4, 1)), out("dweight", c), in("dout", m*c, normal(5, 1)), in("x", m*c, normal(1, 2)),
+		in("weight", c, normal(2, 1)), in("mean", m, normal(6, 0.3)), in("rstd", m, positive(7))}
+	if withBias {
+		args = append(args, out("dbias", c))
 	}
+	return testCase{op: "LayerNormGrad", shape: fmt.Sprintf("%dx%d%s", m, c, name), tolerance: 1e-6 + dot(m), args: args,
+		call: func(b compute.Backend, v []compute.Buffer) {
+			b.LayerNormGrad(v[0], v[1], optional(v, 7), v[2], v[3], v[4], v[5], v[6], m, c)
+		}}
 }
 
-// attentionCases are one forward and one backward pass. scale widens the scores.
-func attentionCases(n, t, h, d int, p float32, scale float64) []testCase {
-	c := h * d
-	shape := fmt.Sprintf("%dx%dx%dx%d drop %v", n, t, h, d, p)
-	drop := draw(p, 0)
-	qkv := arg{"qkv", input, n * t * 3 * c, normal(1, scale)}
-	forward := func(b compute.Backend, v []compute.Buffer) { b.Attention(v[0], v[1], v[2], n, t, h, d, drop) }
-	// A score's rounding error is exponentiated: the tolerance grows with the scores.
-	tolerance := 4e-6 + 8*epsilon*scale*scale*float64(d)
-	return []testCase{
-		{"Attention", shape, tolerance, []arg{{"out", output, n * t * c, nil}, {"lse", output, n * h * t, nil}, qkv},
-			func(b compute.Backend, v []compute.Buffer) float64 {
-				forward(b, v)
-				return 0
-			}},
-		{"AttentionGrad", shape, 4 * tolerance, []arg{{"out", output, n * t * c, nil}, {"lse", output, n * h * t, nil}, qkv,
-			{"dqkv", output, n * t * 3 * c, nil}, {"dout", input, n * t * c, normal(2, 1)}},
-			func(b compute.Backend, v []compute.Buffer) float64 {
-				forward(b, v) // the backward pass needs its own back end's lse
-				b.AttentionGrad(v[3], v[4], v[2], v[0], v[1], n, t, h, d, drop)
-				return 0
-			}},
+// optional is v[i], or absent when there is none.
+func optional(v []compute.Buffer, i int) compute.Buffer {
+	if i < len(v) {
+		return v[i]
 	}
+	return compute.Buffer{}
 }
 
-func lossCases(m, v int, scale float64) []testCase {
-	targets := symbols(1, m, v, m > 2)
-	var out []testCase
-	for _, grad := range []bool{false, true} {
-		role := input
-		if grad {
-			role = updated
-		}
-		out = append(out, testCase{"CrossEntropy", fmt.Sprintf("%dx%d scale %v grad %v", m, v, scale, grad), 4e-6,
-			[]arg{{"loss", output, m, nil}, {"logits", role, m * v, normal(2, scale)}},
-			func(b compute.Backend, x []compute.Buffer) float64 {
-				b.CrossEntropy(x[0], x[1], targets, m, v, grad)
-				return 0
-			}})
+func dropCases(m, c int) []testCase {
+	var list []testCase
+	for _, p := range probabilities {
+		d, shape := draw(p, max(1, m/3)), fmt.Sprintf("%dx%d drop %v", m, c, p)
+		list = append(list,
+			testCase{op: "DropoutGrad", shape: shape, tolerance: 2 * epsilon, args: []arg{out("dx", m*c), in("dy", m*c, normal(1, 1))},
+				call: func(b compute.Backend, v []compute.Buffer) { b.DropoutGrad(v[0], v[1], m, c, d) }},
+			testCase{op: "DropoutGrad", shape: shape + " in place", tolerance: 2 * epsilon, args: []arg{inout("dx", m*c, normal(1, 1))},
+				call: func(b compute.Backend, v []compute.Buffer) { b.DropoutGrad(v[0], v[0], m, c, d) }})
 	}
-	return out
+	return list
 }
 
-func headCases(m, c, v int) []testCase {
-	shape := fmt.Sprintf("%dx%dx%d", m, c, v)
-	x, w := arg{"x", input, m * c, normal(1, 1)}, arg{"w", input, v * c, normal(2, 1)}
-	out := []testCase{{"Logits", shape, dot(c), []arg{{"logits", output, m * v, nil}, x, w}, func(b compute.Backend, y []compute.Buffer) float64 {
-		b.Logits(y[0], y[1], y[2], m, c, v)
-		return 0
-	}}}
-	for _, accumulate := range []bool{false, true} {
-		dw := arg{"dw", output, v * c, nil}
-		if accumulate {
-			dw = arg{"dw", updated, v * c, normal(3, 1)}
-		}
-		out = append(out, testCase{"LogitsGrad", fmt.Sprintf("%s accumulate %v", shape, accumulate), dot(max(m, v)),
-			[]arg{{"dx", output, m * c, nil}, dw, {"dlogits", input, m * v, normal(4, 1)}, x, w},
-			func(b compute.Backend, y []compute.Buffer) float64 {
-				b.LogitsGrad(y[0], y[1], y[2], y[3], y[4], m, c, v, accumulate)
-				return 0
-			}})
+// embedCases embed n samples of t tokens; the table of positions goes past t.
+func embedCases(n, t, c, vocabulary int) []testCase {
+	tokens := symbols(1, n*t, vocabulary, nothing)
+	te, pe := vocabulary*c, (t+2)*c
+	var list []testCase
+	for _, p := range probabilities {
+		d, shape := draw(p, t), fmt.Sprintf("%dx%dx%d of %d drop %v", n, t, c, vocabulary, p)
+		list = append(list,
+			testCase{op: "Embed", shape: shape, tolerance: 4 * epsilon,
+				args: []arg{out("out", n*t*c), in("wte", te, normal(1, 1)), in("wpe", pe, normal(2, 1))},
+				call: func(b compute.Backend, v []compute.Buffer) { b.Embed(v[0], v[1], v[2], tokens, n, t, c, d) }},
+			testCase{op: "EmbedGrad", shape: shape, tolerance: dot(t),
+				args: []arg{inout("dwte", te, normal(1, 1)), inout("dwpe", pe, normal(2, 1)), in("dout", n*t*c, normal(3, 1))},
+				call: func(b compute.Backend, v []compute.Buffer) { b.EmbedGrad(v[0], v[1], v[2], tokens, n, t, c, d) }})
 	}
-	return out
+	return list
 }
