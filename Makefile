@@ -42,6 +42,32 @@ lint:
 	$(GO) vet ./...
 	$(GO) mod tidy -diff
 
+# A few seconds for each parser; longer with FUZZTIME=10m.
+FUZZTIME ?= 5s
+fuzz:
+	@for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
+	  done; \
+	done
+
+# ddp and, where PyTorch is installed, its DDP on the same step, by turns.
+RUNS ?= 5
+bench: all
+	./ddp bench kernels
+	./ddp bench collectives
+	./ddp bench recovery
+	@for i in $$(seq $(RUNS)); do \
+	  ./ddp bench step --json; \
+	  if python3 -c 'import torch' 2>/dev/null; then \
+	    python3 -m torch.distributed.run --standalone --nproc-per-node 2 internal/bench/torch_ddp.py 2>/dev/null; \
+	  fi; \
+	done
+
+# Published results: minutes each.
+bench-published: all
+	$(GO) test -count 1 -v -timeout 60m -run 'Sort|Adder|Shakespeare' ./internal/cli
+
 clean:
 	rm -rf ddp corpus
 	$(GO) clean -testcache
