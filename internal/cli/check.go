@@ -41,13 +41,8 @@ type forecast struct {
 }
 
 func runCheck(in *invocation) error {
-	sets := in.sets()
 	asJSON := in.flags.Bool("json", false, "one JSON object")
-	args, err := in.parse(1)
-	if err != nil {
-		return err
-	}
-	job, err := jobs.Load(args[0], *sets)
+	job, err := in.job()
 	if err != nil {
 		return err
 	}

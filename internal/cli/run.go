@@ -35,14 +35,9 @@ clean stop with a snapshot`,
 }
 
 func runRun(in *invocation) error {
-	sets := in.sets()
 	asJSON := in.flags.Bool("json", false, "one JSON object a line on stdout instead of progress")
 	fresh := in.flags.Bool("fresh", false, "start anew; older snapshots are moved aside, never deleted")
-	args, err := in.parse(1)
-	if err != nil {
-		return err
-	}
-	job, err := jobs.Load(args[0], *sets)
+	job, err := in.job()
 	if err != nil {
 		return err
 	}

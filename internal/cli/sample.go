@@ -26,7 +26,6 @@ examples:
 }
 
 func runSample(in *invocation) error {
-	sets := in.sets()
 	prompt := in.flags.String("prompt", "", "`TEXT` to continue (default: the job's sample.prompt)")
 	o := model.GenerateOptions{}
 	in.flags.IntVar(&o.MaxTokens, "max-tokens", 0, "`N` tokens at the most (default: the job's)")
@@ -36,11 +35,7 @@ func runSample(in *invocation) error {
 	in.flags.Uint64Var(&o.Seed, "seed", 1, "`SEED`: the same gives the same text")
 	stop := in.flags.String("stop", "", "end at this `TEXT` (one symbol)")
 	path := in.flags.String("snapshot", "", "`DIR` of one snapshot (default: the newest good one)")
-	args, err := in.parse(1)
-	if err != nil {
-		return err
-	}
-	job, err := jobs.Load(args[0], *sets)
+	job, err := in.job()
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"ddp/jobs"
 	"ddp/runtime/launch"
 	"ddp/runtime/snapshot"
 )
@@ -34,18 +33,13 @@ type listed struct {
 }
 
 func runSnapshots(in *invocation) error {
-	sets := in.sets()
 	asJSON := in.flags.Bool("json", false, "one JSON object a line")
-	args, err := in.parse(1)
-	if err != nil {
-		return err
-	}
-	job, err := jobs.Load(args[0], *sets)
+	job, err := in.job()
 	if err != nil {
 		return err
 	}
 	if job.Snapshot.Dir == "" {
-		return usageError{fmt.Errorf("%s takes no snapshots: snapshot.dir is empty", args[0])}
+		return usageError{fmt.Errorf("job %s takes no snapshots: snapshot.dir is empty", job.Name)}
 	}
 	rows, err := verified(job.Snapshot.Dir)
 	if err != nil {
