@@ -45,6 +45,7 @@ type event struct {
 	Rank         int
 	PID          int
 	Generation   int
+	ISA          string
 	WorldSize    int `json:"world_size"`
 	Cause        string
 	Signal       string

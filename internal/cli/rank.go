@@ -181,6 +181,9 @@ func (r *rank) train(ctx context.Context, job *jobs.Job, set *data.Set, world *s
 		return err
 	}
 	defer backend.Close()
+	if resume != nil && resume.ISA() != backend.ISA() && world.Rank() == 0 {
+		r.emit(observe.Warning{Message: fmt.Sprintf("the snapshot was computed with %s, the run goes on with %s: it rounds differently from here on", resume.ISA(), backend.ISA())})
+	}
 	r.emit(observe.RankUp{Rank: world.Rank(), LocalRank: world.LocalRank(), Host: world.Host(), PID: os.Getpid(),
 		Generation: r.place.Generation, WorldSize: world.Size(), Device: backend.Name(), ISA: backend.ISA()})
 	r.trainer, err = train.New(ctx, config, world, backend, set, resume, r.emit)

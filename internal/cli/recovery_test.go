@@ -263,12 +263,8 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 	p = start(t, dir, nil, "run", "job.toml", "--json")
 	sameEnd(t, p.finish(), want)
-	warned := false
-	for _, e := range p.all {
-		warned = warned || e.Event == "warning" && strings.Contains(e.Message, "model.safetensors")
-	}
-	if !warned {
-		t.Errorf("nothing was said about the damaged snapshot")
+	if !warned(p, "model.safetensors") {
+		t.Error("nothing was said about the damaged snapshot")
 	}
 }
 
