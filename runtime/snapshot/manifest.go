@@ -67,6 +67,9 @@ func decodeManifest(text []byte) (manifest, error) {
 	if err := decodeStrictly(text, &s); err != nil {
 		return m, err
 	}
+	if again, err := json.Marshal(s); err != nil || !bytes.Equal(append(again, '\n'), text) {
+		return m, errors.New("it is not as it was written")
+	}
 	if hash(s.Body) != s.SHA256 {
 		return m, errors.New("it differs from its own hash")
 	}
