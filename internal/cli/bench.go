@@ -57,6 +57,9 @@ func runBench(in *invocation) error {
 	if err != nil {
 		return err
 	}
+	if err := f.check(); err != nil {
+		return err
+	}
 	switch args[0] {
 	case "kernels":
 		return in.benchKernels(f)
@@ -68,6 +71,19 @@ func runBench(in *invocation) error {
 		return in.benchRecovery(f)
 	}
 	return usageError{fmt.Errorf("bench: %q is none of kernels, collectives, step, recovery", args[0])}
+}
+
+// check reports what no kind of bench can do; stepJob's job checks the rest.
+func (f benchFlags) check() error {
+	for _, flag := range []struct {
+		name        string
+		value, most int
+	}{{"ranks", f.ranks, 4096}, {"threads", f.threads, 4096}, {"steps", f.steps, 1_000_000}} {
+		if flag.value < 1 || flag.value > flag.most {
+			return usageError{fmt.Errorf("bench: --%s is %d, want 1 to %d", flag.name, flag.value, flag.most)}
+		}
+	}
+	return nil
 }
 
 // kernelShapes are the products of a GPT's forward pass: y[M,N] = x[M,K]·w[K,N].
@@ -208,6 +224,9 @@ type stepResult struct {
 func (in *invocation) benchStep(f benchFlags) error {
 	job, err := stepJob(f)
 	if err != nil {
+		return err
+	}
+	if _, err := openData(job); err != nil {
 		return err
 	}
 	request, err := trainPayload(job)

@@ -42,6 +42,9 @@ func (in *invocation) benchRecovery(f benchFlags) error {
 	if err != nil {
 		return err
 	}
+	if _, err := openData(job); err != nil {
+		return err
+	}
 	request, err := trainPayload(job)
 	if err != nil {
 		return err

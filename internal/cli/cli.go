@@ -62,14 +62,18 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // dispatch finds the sub-command and runs it.
 func dispatch(c console, args []string) int {
-	if len(args) == 0 || args[0] == "help" && len(args) == 1 || isHelp(args[0]) {
-		fmt.Fprint(c.stdout, overview())
-		if len(args) == 0 {
-			return launch.ExitUsage
-		}
-		return launch.ExitOK
+	if len(args) == 0 {
+		fmt.Fprint(c.stderr, overview())
+		return launch.ExitUsage
 	}
-	if args[0] == "help" {
+	if asksHelp(args[0]) {
+		switch {
+		case len(args) > 2:
+			return c.fail(usageError{fmt.Errorf("help: arguments wanted: at most 1, given: %d (usage: ddp help [COMMAND])", len(args)-1)})
+		case len(args) == 1 || asksHelp(args[1]):
+			fmt.Fprint(c.stdout, overview())
+			return launch.ExitOK
+		}
 		args = []string{args[1], "--help"}
 	}
 	for _, cmd := range commands() {
@@ -84,7 +88,9 @@ func dispatch(c console, args []string) int {
 	return c.fail(usageError{fmt.Errorf("unknown command %q (commands: %s; `ddp help` explains them)", args[0], strings.Join(names, ", "))})
 }
 
-func isHelp(arg string) bool { return arg == "-h" || arg == "--help" || arg == "-help" }
+func asksHelp(arg string) bool {
+	return arg == "help" || arg == "-h" || arg == "--help" || arg == "-help"
+}
 
 // newFlags is a flag set that leaves complaining to its caller.
 func newFlags(name string) *flag.FlagSet {
@@ -116,7 +122,8 @@ func (in *invocation) parse(want int) ([]string, error) {
 		rest = left[1:]
 	}
 	if want >= 0 && len(plain) != want {
-		return nil, usageError{fmt.Errorf("%s: got %d arguments, want %d: ddp %s %s", cmd.name, len(plain), want, cmd.name, cmd.args)}
+		usage := strings.TrimSpace("ddp " + cmd.name + " " + cmd.args)
+		return nil, usageError{fmt.Errorf("%s: arguments wanted: %d, given: %d (usage: %s)", cmd.name, want, len(plain), usage)}
 	}
 	return plain, nil
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/google/uuid"
@@ -41,6 +43,9 @@ func runLaunch(in *invocation) error {
 	if *restarts < 0 {
 		return usageError{fmt.Errorf("launch: --max-restarts is %d, want 0 or more", *restarts)}
 	}
+	if err := runnable(command[0]); err != nil {
+		return err
+	}
 	id := uuid.NewString()
 	if *logs == "" {
 		*logs = filepath.Join(os.TempDir(), "ddp-"+id)
@@ -70,6 +75,20 @@ func runLaunch(in *invocation) error {
 	}
 	if res.ExitCode != launch.ExitOK {
 		return exitError{res.ExitCode}
+	}
+	return nil
+}
+
+// runnable finds the command before any process is started, so that a slip in
+// its name is one line.
+func runnable(name string) error {
+	_, err := exec.LookPath(name)
+	var reason *exec.Error
+	if errors.As(err, &reason) {
+		err = reason.Err
+	}
+	if err != nil {
+		return usageError{fmt.Errorf("launch: cannot run %q: %w", name, err)}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"strings"
 
@@ -29,9 +30,9 @@ func runSample(in *invocation) error {
 	prompt := in.flags.String("prompt", "", "`TEXT` to continue (default: the job's sample.prompt)")
 	o := model.GenerateOptions{}
 	in.flags.IntVar(&o.MaxTokens, "max-tokens", 0, "`N` tokens at the most (default: the job's)")
-	in.flags.Float64Var(&o.Temperature, "temperature", -1, "`X` divides the logits; 0 takes the likeliest (default: the job's)")
-	in.flags.IntVar(&o.TopK, "top-k", -1, "only the `K` likeliest; 0: all (default: the job's)")
-	in.flags.Float64Var(&o.TopP, "top-p", -1, "only the likeliest that make up `P` (default: the job's)")
+	in.flags.Float64Var(&o.Temperature, "temperature", 0, "`X` divides the logits; 0 takes the likeliest (default: the job's)")
+	in.flags.IntVar(&o.TopK, "top-k", 0, "only the `K` likeliest; 0: all (default: the job's)")
+	in.flags.Float64Var(&o.TopP, "top-p", 0, "only the likeliest that make up `P` (default: the job's)")
 	in.flags.Uint64Var(&o.Seed, "seed", 1, "`SEED`: the same gives the same text")
 	stop := in.flags.String("stop", "", "end at this `TEXT` (one symbol)")
 	path := in.flags.String("snapshot", "", "`DIR` of one snapshot (default: the newest good one)")
@@ -43,25 +44,27 @@ func runSample(in *invocation) error {
 	if err != nil {
 		return err
 	}
-	sampleDefaults(job, &o, prompt)
+	given := map[string]bool{}
+	in.flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	sampleDefaults(job, given, &o, prompt)
 	return in.sampleFrom(snap, *prompt, *stop, o)
 }
 
-// sampleDefaults fills in from the job what no flag said.
-func sampleDefaults(job *jobs.Job, o *model.GenerateOptions, prompt *string) {
-	if *prompt == "" {
+// sampleDefaults fills in from the job what no flag of the given ones said.
+func sampleDefaults(job *jobs.Job, given map[string]bool, o *model.GenerateOptions, prompt *string) {
+	if !given["prompt"] {
 		*prompt = job.Sample.Prompt
 	}
-	if o.MaxTokens == 0 {
+	if !given["max-tokens"] {
 		o.MaxTokens = job.Sample.MaxTokens
 	}
-	if o.Temperature < 0 {
+	if !given["temperature"] {
 		o.Temperature = job.Sample.Temperature
 	}
-	if o.TopK < 0 {
+	if !given["top-k"] {
 		o.TopK = job.Sample.TopK
 	}
-	if o.TopP < 0 {
+	if !given["top-p"] {
 		o.TopP = job.Sample.TopP
 	}
 }
@@ -77,6 +80,9 @@ func chooseSnapshot(job *jobs.Job, path string, note func(string)) (*snapshot.Sn
 			return nil, snapshotError{fmt.Errorf("snapshot %s: %w", path, err)}
 		}
 		return snap, nil
+	}
+	if job.Snapshot.Dir == "" {
+		return nil, takesNone(job)
 	}
 	snap, bad, err := snapshot.Newest(job.Snapshot.Dir)
 	for _, p := range bad {
@@ -167,8 +173,8 @@ func (in *invocation) closingSample(job *jobs.Job) error {
 	if err != nil {
 		return err
 	}
-	o := model.GenerateOptions{Temperature: -1, TopK: -1, TopP: -1, Seed: 1}
+	o := model.GenerateOptions{Seed: 1}
 	prompt := ""
-	sampleDefaults(job, &o, &prompt)
+	sampleDefaults(job, nil, &o, &prompt)
 	return in.sampleFrom(snap, prompt, "", o)
 }

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"ddp/jobs"
 	"ddp/runtime/launch"
 	"ddp/runtime/snapshot"
 )
@@ -39,7 +40,7 @@ func runSnapshots(in *invocation) error {
 		return err
 	}
 	if job.Snapshot.Dir == "" {
-		return usageError{fmt.Errorf("job %s takes no snapshots: snapshot.dir is empty", job.Name)}
+		return takesNone(job)
 	}
 	rows, err := verified(job.Snapshot.Dir)
 	if err != nil {
@@ -54,6 +55,11 @@ func runSnapshots(in *invocation) error {
 		}
 	}
 	return nil
+}
+
+// takesNone says that there is no folder to look for snapshots in.
+func takesNone(job *jobs.Job) error {
+	return usageError{fmt.Errorf("job %s takes no snapshots: snapshot.dir is empty", job.Name)}
 }
 
 // verified lists the snapshots of dir with what is wrong with each.
