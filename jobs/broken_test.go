@@ -90,7 +90,8 @@ var broken = []struct {
 	{"empty path", "data.path = \"\"\n", []string{`j.toml:1:13: data.path: must not be empty`}},
 
 	// choices
-	{"device", text + "device = \"gpu\"\n", []string{`j.toml:2:10: device: must be "auto", "cpu" or "cuda", not "gpu" (did you mean "cpu"?)`}},
+	{"device", text + "device = \"gpu\"\n", []string{`j.toml:2:10: device: must be "auto" or "cpu", not "gpu" (did you mean "cpu"?)`}},
+	{"device of a later version", text + "device = \"cuda\"\n", []string{`j.toml:2:10: device: cuda is not available yet; use cpu`}},
 	{"schedule", text + "optimizer.schedule = \"cosin\"\n", []string{`j.toml:2:22: optimizer.schedule: must be "constant", "linear" or "cosine", not "cosin" (did you mean "cosine"?)`}},
 	{"preset", text + "model.preset = \"gpt-mirco\"\n", []string{`j.toml:2:16: model.preset: must be ` + quotedList(model.Presets()) + `, not "gpt-mirco" (did you mean "gpt-micro"?)`}},
 	{"tokenizer", text + "data.tokenizer = \"chars\"\n", []string{`j.toml:2:18: data.tokenizer: must be "char", "byte" or the path of a saved tokenizer, not "chars" (did you mean "char"?)`}},

@@ -65,8 +65,8 @@ func topKeys() []Key {
 	return []Key{
 		{Name: "name", Derived: "the file's name without .toml", Doc: "the job's name, in messages and folders",
 			kind: str("letters, digits and ._-, not first a sign", checkName, func(j *Job) *string { return &j.Name })},
-		{Name: "device", Default: `"auto"`, Doc: "what computes; auto: a GPU where there is one",
-			kind: choice([]string{"auto", "cpu", "cuda"}, nil, func(j *Job) *string { return &j.Device })},
+		{Name: "device", Default: `"auto"`, Doc: "what computes; auto: the CPU, until GPUs are supported",
+			kind: choice([]string{"auto", "cpu"}, map[string]string{"cuda": "cuda is not available yet; use cpu"}, func(j *Job) *string { return &j.Device })},
 
 		{Name: "cluster.ranks", Default: `"auto"`, Resume: Reported, aliases: []string{"nproc_per_node", "world_size"},
 			Doc:  "ranks on this machine, or on each node that says neither ranks nor gpus; auto: one a GPU, or one a core pair",

@@ -41,17 +41,31 @@ func agreeISA(ctx context.Context, w *spmd.World, resume *train.Resume) (string,
 			wish[0] = int32(i)
 		}
 	}
-	if forced := os.Getenv(isaVariable); forced != "" {
-		i := slices.Index(have, forced)
-		if i < 0 {
-			return "", usageError{fmt.Errorf("%s=%s, but this machine has %s", isaVariable, forced, strings.Join(have, ", "))}
-		}
-		wish[0] = int32(i)
+	forced, err := forcedISA()
+	if err != nil {
+		return "", err
+	}
+	if forced >= 0 {
+		wish[0] = int32(forced)
 	}
 	if err := spmd.AllReduce(ctx, w, wish, spmd.Min); err != nil {
 		return "", fmt.Errorf("agree on an instruction set: %w", err)
 	}
 	return have[wish[0]], nil
+}
+
+// forcedISA is the index in cpu.ISAs() that the environment forces, -1 for none.
+func forcedISA() (int, error) {
+	forced := os.Getenv(isaVariable)
+	if forced == "" {
+		return -1, nil
+	}
+	have := cpu.ISAs()
+	i := slices.Index(have, forced)
+	if i < 0 {
+		return -1, usageError{fmt.Errorf("%s=%s, but this machine has %s", isaVariable, forced, strings.Join(have, ", "))}
+	}
+	return i, nil
 }
 
 // threads is how many threads each of ranks processes of this machine may use.

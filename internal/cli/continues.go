@@ -1,17 +1,18 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 
+	"ddp/data"
 	"ddp/jobs"
+	"ddp/model/train"
 	"ddp/runtime/snapshot"
 )
 
 // continues checks that the newest snapshot in dir belongs to this job. What
 // must agree and does not is an error that names it; what may differ (a new
 // learning rate, more steps) is told, and the job file's value is used.
-func continues(job *jobs.Job, dir string, note func(string)) error {
+func continues(job *jobs.Job, set *data.Set, dir string, note func(string)) error {
 	infos, err := snapshot.List(dir)
 	if err != nil {
 		return fmt.Errorf("look for snapshots: %w", err)
@@ -20,30 +21,26 @@ func continues(job *jobs.Job, dir string, note func(string)) error {
 		if info.Err != nil {
 			continue // the ranks verify and tell
 		}
-		old, err := jobOf(info)
+		saved, err := train.ReadSaved(info.Meta)
 		if err != nil {
-			return usageError{fmt.Errorf("snapshot %s: %w (use --fresh to start anew)", info.Path, err)}
+			return &train.MismatchError{Path: info.Path, What: err.Error()}
 		}
-		return compare(info.Path, jobs.Differences(old, job), note)
+		old, err := jobs.Decode(saved.Job)
+		if err != nil {
+			return &train.MismatchError{Path: info.Path, What: err.Error()}
+		}
+		if err := compare(info.Path, jobs.Differences(old, job), note); err != nil {
+			return err
+		}
+		return saved.SameData(info.Path, set.Digest())
 	}
 	return nil
-}
-
-// jobOf is the job that took a snapshot.
-func jobOf(info snapshot.Info) (*jobs.Job, error) {
-	var saved struct {
-		Job json.RawMessage `json:"job"`
-	}
-	if err := json.Unmarshal(info.Meta.Extra, &saved); err != nil {
-		return nil, fmt.Errorf("unreadable job description: %w", err)
-	}
-	return jobs.Decode(saved.Job)
 }
 
 // compare refuses or tells the differences.
 func compare(path string, diffs jobs.DifferenceList, note func(string)) error {
 	if refused := diffs.Refused(); len(refused) > 0 {
-		return usageError{fmt.Errorf("snapshot %s is of another run: %s (use --fresh to start anew, or another snapshot.dir)", path, refused)}
+		return &train.MismatchError{Path: path, What: "is of another run: " + refused.String()}
 	}
 	for _, d := range diffs.Reported() {
 		note("continuing with a changed job: " + d.String())

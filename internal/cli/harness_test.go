@@ -167,8 +167,8 @@ func (p *proc) finish() event {
 	return done
 }
 
-// command runs a command to its end.
-func command1(t *testing.T, dir string, args ...string) (code int, stdout, stderr string) {
+// execute runs a command to its end.
+func execute(t *testing.T, dir string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = dir

@@ -257,7 +257,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	p.wait()
 	newest, _ := p.last("snapshot")
 	flipBit(t, filepath.Join(dir, newest.Path, "model.safetensors"))
-	code, list, _ := command1(t, dir, "snapshots", "job.toml")
+	code, list, _ := execute(t, dir, "snapshots", "job.toml")
 	if code != 5 || !strings.Contains(list, "damaged: ") {
 		t.Errorf("snapshots: exit code %d, want 5 and the damage named:\n%s", code, list)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/term"
 
+	"ddp/data"
 	"ddp/jobs"
 	"ddp/runtime/elastic"
 	"ddp/runtime/launch"
@@ -41,10 +42,17 @@ func runRun(in *invocation) error {
 	if err != nil {
 		return err
 	}
-	if err := prepareSnapshots(job, *fresh, in.note); err != nil {
+	set, err := openData(job) // bad data is one line here, before any process or folder is made
+	if err != nil {
 		return err
 	}
-	sink := in.sink(job, *asJSON)
+	if _, err := forcedISA(); err != nil {
+		return err
+	}
+	if err := prepareSnapshots(job, set, *fresh, in.note); err != nil {
+		return err
+	}
+	sink := in.sink(maxSteps(job, set), *asJSON)
 	err = runJob(context.Background(), job, sink)
 	sink.Close()
 	if err != nil || *asJSON {
@@ -57,7 +65,7 @@ func runRun(in *invocation) error {
 func (in *invocation) note(message string) { fmt.Fprintf(in.stderr, "ddp: %s\n", message) }
 
 // sink is where the run's events go.
-func (in *invocation) sink(job *jobs.Job, asJSON bool) observe.Sink {
+func (in *invocation) sink(steps int, asJSON bool) observe.Sink {
 	if asJSON {
 		return observe.NewJSON(in.stdout, in.stderr)
 	}
@@ -72,12 +80,12 @@ func (in *invocation) sink(job *jobs.Job, asJSON bool) observe.Sink {
 			return w
 		}
 	}
-	return observe.NewTerminal(in.stderr, tty, tty && os.Getenv("NO_COLOR") == "", width, job.Train.MaxSteps)
+	return observe.NewTerminal(in.stderr, tty, tty && os.Getenv("NO_COLOR") == "", width, steps)
 }
 
 // prepareSnapshots sees to it that what the run would continue from belongs to
 // this job, or moves it aside.
-func prepareSnapshots(job *jobs.Job, fresh bool, note func(string)) error {
+func prepareSnapshots(job *jobs.Job, set *data.Set, fresh bool, note func(string)) error {
 	dir := job.Snapshot.Dir
 	if dir == "" {
 		return nil
@@ -92,7 +100,7 @@ func prepareSnapshots(job *jobs.Job, fresh bool, note func(string)) error {
 		}
 		return nil
 	}
-	return continues(job, dir, note)
+	return continues(job, set, dir, note)
 }
 
 // runJob launches the ranks and sees them through to the end.

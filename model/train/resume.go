@@ -93,12 +93,12 @@ func (t *Trainer) sameRun(snap *snapshot.Snapshot) error {
 	if snap.Meta.ModelHash != t.cfg.Identity.ModelHash {
 		return &MismatchError{snap.Path, "holds another model than the job describes"}
 	}
-	var saved savedIdentity
-	if err := json.Unmarshal(snap.Meta.Extra, &saved); err != nil {
-		return &MismatchError{snap.Path, fmt.Sprintf("unreadable job description: %v", err)}
+	saved, err := ReadSaved(snap.Meta)
+	if err != nil {
+		return &MismatchError{snap.Path, err.Error()}
 	}
-	if saved.Data != t.cfg.Identity.Data {
-		return &MismatchError{snap.Path, "was trained on other data: the text that data.path names has changed"}
+	if err := saved.SameData(snap.Path, t.cfg.Identity.Data); err != nil {
+		return err
 	}
 	if t.cfg.Identity.Tokenizer == nil {
 		return nil

@@ -82,7 +82,7 @@ func (s *saver) close() error {
 
 // content describes the whole state; the writer copies this rank's share of it.
 func (t *Trainer) content() (snapshot.Content, error) {
-	extra, err := json.Marshal(savedIdentity{Job: t.cfg.Identity.Job, Data: t.cfg.Identity.Data})
+	extra, err := json.Marshal(Saved{Job: t.cfg.Identity.Job, Data: t.cfg.Identity.Data})
 	if err != nil {
 		return snapshot.Content{}, fmt.Errorf("describe the job: %w", err)
 	}

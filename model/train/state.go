@@ -2,6 +2,7 @@ package train
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"ddp/model"
 	"ddp/model/compute"
@@ -56,8 +57,25 @@ func (t *Trainer) momentTensors() []snapshot.Tensor {
 	return append(tensors(t.cfg.Model, "m.", m), tensors(t.cfg.Model, "v.", v)...)
 }
 
-// savedIdentity is Meta.Extra of our snapshots.
-type savedIdentity struct {
-	Job  json.RawMessage `json:"job"`
-	Data string          `json:"data"`
+// Saved is what a snapshot of ours says beyond its Meta's own fields: its Extra.
+type Saved struct {
+	Job  json.RawMessage `json:"job"`  // as in Identity
+	Data string          `json:"data"` // as in Identity
+}
+
+// ReadSaved decodes a snapshot's Extra.
+func ReadSaved(m snapshot.Meta) (Saved, error) {
+	var s Saved
+	if err := json.Unmarshal(m.Extra, &s); err != nil {
+		return s, fmt.Errorf("unreadable job description: %w", err)
+	}
+	return s, nil
+}
+
+// SameData is a *MismatchError when the data have changed since the snapshot at path.
+func (s Saved) SameData(path, fingerprint string) error {
+	if s.Data != fingerprint {
+		return &MismatchError{path, "was trained on other data: the text that data.path names has changed"}
+	}
+	return nil
 }

@@ -40,7 +40,7 @@ func (t *terminal) Emit(at time.Time, e Event) {
 		t.step(at, e)
 	case RankUp:
 		if e.Rank == 0 {
-			t.print(fmt.Sprintf("%d ranks on %s (%s)", e.WorldSize, e.Device, e.ISA))
+			t.print(fmt.Sprintf("world of %d on %s (%s)", e.WorldSize, e.Device, e.ISA))
 		}
 	case Eval:
 		t.bar.valLoss = &e.ValLoss
