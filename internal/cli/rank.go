@@ -29,7 +29,14 @@ func rankMain() int {
 		return launch.ExitUsage
 	}
 	r := &rank{place: place, events: place.Events()}
+	r.showName()
 	return r.main()
+}
+
+// showName makes ps and top say which rank this is, not the name of the link
+// that it was started by.
+func (r *rank) showName() {
+	_ = os.WriteFile("/proc/self/comm", fmt.Appendf(nil, "ddp rank %d", r.place.Rank), 0) // only a name
 }
 
 // rank is one rank's process.
