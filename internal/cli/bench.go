@@ -60,6 +60,9 @@ func runBench(in *invocation) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if _, err := forcedISA(); err != nil {
+		return err
+	}
 	switch args[0] {
 	case "kernels":
 		return in.benchKernels(f)

@@ -50,6 +50,9 @@ func runCheck(in *invocation) error {
 	if err != nil {
 		return err
 	}
+	if _, err := forcedISA(); err != nil {
+		return err
+	}
 	f, plan := forecastOf(job, set)
 	if *asJSON {
 		return json.NewEncoder(in.stdout).Encode(f)

@@ -150,7 +150,7 @@ func TestRefusedEnvironment(t *testing.T) {
 	_, have, _ := execute(t, dir, "version")
 	isas := strings.TrimPrefix(have[strings.Index(have, "\ncpu "):], "\ncpu ")
 	want := []string{"DDP_ISA=nonsense, but this machine has " + strings.ReplaceAll(strings.TrimSpace(isas), " ", ", ")}
-	for _, args := range [][]string{{"run", "job.toml"}, {"run", "job.toml", "--json"}} {
+	for _, args := range [][]string{{"run", "job.toml"}, {"run", "job.toml", "--json"}, {"check", "job.toml"}, {"bench", "kernels"}} {
 		wantRefusal(t, dir, []string{"DDP_ISA=nonsense"}, args, want)
 	}
 	wantRefusal(t, dir, []string{"DDP_ROLE=king"}, []string{"version"}, []string{`unknown role "king" in DDP_ROLE`})

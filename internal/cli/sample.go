@@ -110,7 +110,15 @@ func (in *invocation) sampleFrom(snap *snapshot.Snapshot, prompt, stop string, o
 	if o.Stop, err = stopToken(tokenizer, stop); err != nil {
 		return err
 	}
-	backend, err := cpu.New(cpu.Options{Threads: usableCores()})
+	forced, err := forcedISA()
+	if err != nil {
+		return err
+	}
+	options := cpu.Options{Threads: usableCores()}
+	if forced >= 0 {
+		options.ISA = cpu.ISAs()[forced]
+	}
+	backend, err := cpu.New(options)
 	if err != nil {
 		return fmt.Errorf("open the cpu back end: %w", err)
 	}
