@@ -9,6 +9,7 @@ import (
 	"ddp/data"
 	"ddp/jobs"
 	"ddp/model"
+	"ddp/model/compute"
 	"ddp/model/compute/cpu"
 	"ddp/model/train"
 	"ddp/runtime/snapshot"
@@ -110,17 +111,9 @@ func (in *invocation) sampleFrom(snap *snapshot.Snapshot, prompt, stop string, o
 	if o.Stop, err = stopToken(tokenizer, stop); err != nil {
 		return err
 	}
-	forced, err := forcedISA()
+	backend, err := localBackend()
 	if err != nil {
 		return err
-	}
-	options := cpu.Options{Threads: usableCores()}
-	if forced >= 0 {
-		options.ISA = cpu.ISAs()[forced]
-	}
-	backend, err := cpu.New(options)
-	if err != nil {
-		return fmt.Errorf("open the cpu back end: %w", err)
 	}
 	defer backend.Close()
 	gpt, err := train.OpenModel(snap, backend)
@@ -138,6 +131,23 @@ func (in *invocation) sampleFrom(snap *snapshot.Snapshot, prompt, stop string, o
 	}
 	fmt.Fprintln(out)
 	return out.Flush()
+}
+
+// localBackend is for this process alone, on all its cores.
+func localBackend() (compute.Backend, error) {
+	forced, err := forcedISA()
+	if err != nil {
+		return nil, err
+	}
+	options := cpu.Options{Threads: usableCores()}
+	if forced >= 0 {
+		options.ISA = cpu.ISAs()[forced]
+	}
+	b, err := cpu.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("open the cpu back end: %w", err)
+	}
+	return b, nil
 }
 
 // snapshotTokenizer is the one inside the snapshot, or digits for the tasks

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLaunchVariables starts three ranks that say who they are.
+func TestLaunchVariables(t *testing.T) {
+	out, stderr := succeed(t, t.TempDir(), "launch", "--nproc-per-node", "3", "--", "sh", "-c",
+		`echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $NODE_RANK $MASTER_ADDR $MASTER_PORT $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS`)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	slices.Sort(lines)
+	if len(lines) != 3 || stderr != "" {
+		t.Fatalf("stdout %q, stderr %q", out, stderr)
+	}
+	port := ""
+	for r, line := range lines {
+		n := string(rune('0' + r))
+		m := regexp.MustCompile(`^\[rank ` + n + `\] ` + n + ` ` + n + ` 3 3 0 0 \S+ (\d+) 0 0$`).FindStringSubmatch(line)
+		if m == nil || port != "" && m[1] != port {
+			t.Errorf("rank %d: %q, port of the others %s", r, line, port)
+			continue
+		}
+		port = m[1]
+	}
+}
+
+// TestLaunchExitCode ends as the command ends.
+func TestLaunchExitCode(t *testing.T) {
+	for _, c := range []struct {
+		script string
+		code   int
+		stderr string
+	}{
+		{"exit 0", 0, ""},
+		{"exit 7", 7, "ddp: rank 0 on "},
+		{"kill -9 $$", 137, "killed by SIGKILL"},
+	} {
+		code, stdout, stderr := execute(t, t.TempDir(), "launch", "--", "sh", "-c", c.script)
+		if code != c.code || stdout != "" || !strings.Contains(stderr, c.stderr) || strings.Count(stderr, "\n") > 1 {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", c.script, code, stdout, stderr)
+		}
+	}
+}
+
+// TestLaunchOutput keeps the streams apart, one rank's lines as they are.
+func TestLaunchOutput(t *testing.T) {
+	dir := t.TempDir()
+	out, stderr := succeed(t, dir, "launch", "--log-dir", "logs", "--", "sh", "-c", `echo " one "; echo two >&2; printf three`)
+	if out != " one \nthree\n" || stderr != "two\n" {
+		t.Errorf("stdout %q, stderr %q", out, stderr)
+	}
+	kept := ""
+	for path := range tree(t, filepath.Join(dir, "logs")) {
+		if text, err := os.ReadFile(path); err == nil { // a folder is none
+			kept += string(text)
+		}
+	}
+	if !strings.Contains(kept, " one \n") || !strings.Contains(kept, "two\n") || !strings.Contains(kept, "three") {
+		t.Errorf("the log folder holds %q", kept)
+	}
+}
+
+// TestLaunchRestarts starts all ranks anew when one fails.
+func TestLaunchRestarts(t *testing.T) {
+	out, _ := succeed(t, t.TempDir(), "launch", "--nproc-per-node", "2", "--max-restarts", "2", "--", "sh", "-c",
+		`if [ $TORCHELASTIC_RESTART_COUNT = 1 ]; then echo rank $RANK; else exit $((1-RANK)); fi`)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	slices.Sort(lines)
+	if !slices.Equal(lines, []string{"[rank 0] rank 0", "[rank 1] rank 1"}) {
+		t.Errorf("%q", out)
+	}
+	code, _, _ := execute(t, t.TempDir(), "launch", "--max-restarts", "1", "--", "sh", "-c", "exit 7")
+	if code != 7 {
+		t.Errorf("exit code %d after the last restart, want the command's 7", code)
+	}
+}
+
+// TestLaunchPi runs a Go program on the runtime below ours.
+func TestLaunchPi(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "pi"), "ddp/spmd/examples/pi").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	out, stderr := succeed(t, dir, "launch", "--nproc-per-node", "2", "--", "./pi", "-n", "100000")
+	if !strings.HasPrefix(out, "[rank 0] pi is about 3.14159265") || !strings.Contains(out, "from 2 ranks") || stderr != "" {
+		t.Errorf("stdout %q, stderr %q", out, stderr)
+	}
+}
