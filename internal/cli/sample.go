@@ -48,7 +48,7 @@ func runSample(in *invocation) error {
 	given := map[string]bool{}
 	in.flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	sampleDefaults(job, given, &o, prompt)
-	return in.sampleFrom(snap, *prompt, *stop, o)
+	return in.sampleFrom(job, snap, *prompt, *stop, o)
 }
 
 // sampleDefaults fills in from the job what no flag of the given ones said.
@@ -99,7 +99,7 @@ func chooseSnapshot(job *jobs.Job, path string, note func(string)) (*snapshot.Sn
 }
 
 // sampleFrom prints the prompt and what the model makes of it.
-func (in *invocation) sampleFrom(snap *snapshot.Snapshot, prompt, stop string, o model.GenerateOptions) error {
+func (in *invocation) sampleFrom(job *jobs.Job, snap *snapshot.Snapshot, prompt, stop string, o model.GenerateOptions) error {
 	tokenizer, err := snapshotTokenizer(snap)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (in *invocation) sampleFrom(snap *snapshot.Snapshot, prompt, stop string, o
 	if o.Stop, err = stopToken(tokenizer, stop); err != nil {
 		return err
 	}
-	backend, err := localBackend()
+	backend, err := localBackend(job)
 	if err != nil {
 		return err
 	}
@@ -133,13 +133,13 @@ func (in *invocation) sampleFrom(snap *snapshot.Snapshot, prompt, stop string, o
 	return out.Flush()
 }
 
-// localBackend is for this process alone, on all its cores.
-func localBackend() (compute.Backend, error) {
+// localBackend is for this process alone, with the job's threads or one a core.
+func localBackend(job *jobs.Job) (compute.Backend, error) {
 	forced, err := forcedISA()
 	if err != nil {
 		return nil, err
 	}
-	options := cpu.Options{Threads: usableCores()}
+	options := cpu.Options{Threads: threads(job, 1)}
 	if forced >= 0 {
 		options.ISA = cpu.ISAs()[forced]
 	}
@@ -194,5 +194,5 @@ func (in *invocation) closingSample(job *jobs.Job) error {
 	o := model.GenerateOptions{Seed: 1}
 	prompt := ""
 	sampleDefaults(job, nil, &o, &prompt)
-	return in.sampleFrom(snap, prompt, "", o)
+	return in.sampleFrom(job, snap, prompt, "", o)
 }
