@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"ddp/data"
@@ -96,6 +97,9 @@ func (t *Trainer) report(ctx context.Context) error {
 	loss, err := t.evaluate(ctx)
 	if err != nil {
 		return err
+	}
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return &DivergedError{Step: t.step, What: fmt.Sprintf("the validation loss is %v", loss)}
 	}
 	t.valLoss = &loss
 	accuracy, examined, err := t.examine(ctx)
