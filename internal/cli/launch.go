@@ -29,7 +29,7 @@ example:
 func runLaunch(in *invocation) error {
 	ranks := in.flags.Int("nproc-per-node", 1, "`N` ranks on this machine")
 	restarts := in.flags.Int("max-restarts", 0, "`N` restarts before giving up")
-	logs := in.flags.String("log-dir", "", "`DIR` for each rank's output (default: a temporary folder)")
+	logs := in.flags.String("log-dir", "", "`DIR` for each rank's output (default: a temporary folder, kept after a failure)")
 	command, err := in.parse(-1)
 	if err != nil {
 		return err
@@ -47,7 +47,8 @@ func runLaunch(in *invocation) error {
 		return err
 	}
 	id := uuid.NewString()
-	if *logs == "" {
+	temporary := *logs == ""
+	if temporary {
 		*logs = filepath.Join(os.TempDir(), "ddp-"+id)
 	}
 	signals, stop := notify()
@@ -74,7 +75,10 @@ func runLaunch(in *invocation) error {
 		return err
 	}
 	if res.ExitCode != launch.ExitOK {
-		return exitError{res.ExitCode}
+		return exitError{res.ExitCode} // what there is in the logs may say why
+	}
+	if temporary {
+		return os.RemoveAll(*logs)
 	}
 	return nil
 }

@@ -67,6 +67,21 @@ func TestLaunchOutput(t *testing.T) {
 	}
 }
 
+// TestLaunchTemporary keeps its temporary folder after a failure alone.
+func TestLaunchTemporary(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	for _, c := range []struct {
+		script string
+		left   int
+	}{{"echo fine", 0}, {"echo broken; exit 1", 1}} {
+		execute(t, dir, "launch", "--", "sh", "-c", c.script)
+		if left, err := filepath.Glob(filepath.Join(dir, "ddp-*")); err != nil || len(left) != c.left {
+			t.Errorf("%s: left %v, %v", c.script, left, err)
+		}
+	}
+}
+
 // TestLaunchRestarts starts all ranks anew when one fails.
 func TestLaunchRestarts(t *testing.T) {
 	out, _ := succeed(t, t.TempDir(), "launch", "--nproc-per-node", "2", "--max-restarts", "2", "--", "sh", "-c",
