@@ -5,6 +5,7 @@
 
 #define NR (NV * VL)
 
+#include "kernels_pack.h"
 #include "kernels_product.h"
 #include "kernels_rows.h"
 #include "kernels_attention.h"

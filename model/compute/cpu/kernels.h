@@ -43,6 +43,7 @@ typedef struct {
   float *out;
   int gelu;
   ddp_drop drop;
+  float *sums; // where unfinished sums stand: c, or memory like it while c's old values are still needed
 } ddp_product;
 
 typedef struct {

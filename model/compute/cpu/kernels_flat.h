@@ -33,7 +33,8 @@ static void add(float *dst, const float *src, int64_t n) {
 // two units of five cycles' latency.
 static double peak(int64_t rounds) {
   enum { CHAINS = 12 };
-  vf x[CHAINS], by = vset(0.999999f), plus = vset(1e-6f);
+  volatile float near_one = 0.999999f, small = 1e-6f; // or the compiler folds the chain that starts at their fixed point
+  vf x[CHAINS], by = vset(near_one), plus = vset(small);
   _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) x[i] = vset((float)i);
   for (int64_t r = 0; r < rounds; r++)
     _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) x[i] = x[i] * by + plus;

@@ -1,85 +1,32 @@
-// Matrix product: packing and the register tile (Goto and van de Geijn 2008).
-//
-// A packed panel of a is MR rows, column after column; of b, NR columns (fewer
-// vectors in a last narrow panel), row after row. Missing rows and columns are 0. Every
-// element of c is summed over k in order, in one accumulator for each packed
-// depth, so its bits depend on nothing but k.
+// Matrix product: the register tile and what is done to a finished one (Goto and
+// van de Geijn 2008). Every element of c is summed over k in order, in one
+// accumulator for each packed depth, so its bits depend on nothing but k.
 
-typedef float quad __attribute__((vector_size(16)));
-
-// transpose4 writes 4 rows of 4 values, stride apart, as 4 columns MR apart.
-static inline void transpose4(float *to, const float *from, int64_t stride) {
-  typedef int order __attribute__((vector_size(16)));
-  quad r[4];
-  for (int i = 0; i < 4; i++) memcpy(&r[i], from + i * stride, sizeof r[i]);
-  quad a = __builtin_shuffle(r[0], r[1], (order){0, 4, 1, 5}), b = __builtin_shuffle(r[0], r[1], (order){2, 6, 3, 7});
-  quad c = __builtin_shuffle(r[2], r[3], (order){0, 4, 1, 5}), d = __builtin_shuffle(r[2], r[3], (order){2, 6, 3, 7});
-  quad out[4] = {__builtin_shuffle(a, c, (order){0, 1, 4, 5}), __builtin_shuffle(a, c, (order){2, 3, 6, 7}),
-                 __builtin_shuffle(b, d, (order){0, 1, 4, 5}), __builtin_shuffle(b, d, (order){2, 3, 6, 7})};
-  for (int i = 0; i < 4; i++) memcpy(to + i * MR, &out[i], sizeof out[i]);
-}
-
-// pack_rows_of packs n <= MR rows, each depth neighbours long.
-static void pack_rows_of(float *to, const float *from, int64_t stride, int64_t n, int64_t depth) {
-  int64_t quads = n / 4 * 4, columns = depth / 4 * 4;
-  for (int64_t p = 0; p < columns; p += 4)
-    for (int64_t r = 0; r < quads; r += 4) transpose4(to + p * MR + r, from + r * stride + p, stride);
-  for (int64_t r = 0; r < n; r++)
-    for (int64_t p = r < quads ? columns : 0; p < depth; p++) to[p * MR + r] = from[r * stride + p];
-}
-
-static void pack_a(float *to, const ddp_matrix *a, int64_t i0, int64_t rows, int64_t p0, int64_t depth) {
-  for (int64_t i = 0; i < rows; i += MR, to += MR * depth) {
-    int64_t n = rows - i < MR ? rows - i : MR;
-    const float *from = a->p + (i0 + i) * a->row + p0 * a->col;
-    if (n < MR) memset(to, 0, (size_t)(MR * depth) * 4);
-    if (a->col == 1)
-      pack_rows_of(to, from, a->row, n, depth);
-    else if (n == MR) // transposed: a column's rows are neighbours
-      for (int64_t p = 0; p < depth; p++) memcpy(to + p * MR, from + p * a->col, MR * 4);
-    else
-      for (int64_t p = 0; p < depth; p++)
-        for (int64_t r = 0; r < n; r++) to[p * MR + r] = from[p * a->col + r];
-  }
-}
-
-// width is the packed width of a panel with so many columns: whole vectors.
-static inline int64_t width(int64_t columns) { return (columns + VL - 1) / VL * VL; }
-
-static void pack_b(float *to, const ddp_matrix *b, int64_t j0, int64_t columns, int64_t p0, int64_t depth) {
-  int64_t w = width(columns);
-  const float *from = b->p + p0 * b->row + j0 * b->col;
-  if (columns < w) memset(to, 0, (size_t)(w * depth) * 4);
-  if (b->col == 1) {
-    if (columns == NR) // a copy of fixed length is a few vectors, not a call
-      for (int64_t p = 0; p < depth; p++) memcpy(to + p * NR, from + p * b->row, NR * 4);
-    else
-      for (int64_t p = 0; p < depth; p++) memcpy(to + p * w, from + p * b->row, (size_t)columns * 4);
-    return;
-  }
-  for (int64_t p = 0; p < depth; p += 16) { // 16 rows at a time stay in the cache
-    int64_t end = depth - p < 16 ? depth : p + 16;
-    for (int64_t j = 0; j < columns; j++)
-      for (int64_t q = p; q < end; q++) to[q * w + j] = from[q * b->row + j * b->col];
-  }
-}
-
-// TILE multiplies one panel of a by one of b into tile[MR][nv*VL].
-#define TILE(name, nv)                                                                       \
-  static inline void name(float *tile, const float *a, const float *b, int64_t depth) {     \
-    vf sum[MR][nv];                                                                          \
-    _Pragma("GCC unroll 16") for (int i = 0; i < MR; i++)                                    \
-        _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) sum[i][j] = vset(0);            \
-    _Pragma("GCC unroll 4") for (int64_t p = 0; p < depth; p++, a += MR, b += nv * VL) {     \
-      vf bv[nv];                                                                             \
-      _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) bv[j] = vload(b + j * VL);        \
-      _Pragma("GCC unroll 16") for (int i = 0; i < MR; i++) {                                \
-        vf x = vset(a[i]);                                                                   \
-        _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) sum[i][j] += x * bv[j];         \
-      }                                                                                      \
-    }                                                                                        \
-    _Pragma("GCC unroll 16") for (int i = 0; i < MR; i++)                                    \
-        _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) vstore(tile + (i * nv + j) * VL, sum[i][j]); \
+// TILE multiplies one panel of a by one of b, nv vectors wide, and writes the
+// sums to c, whose rows are stride apart: added to what is there when add is
+// set, plus bias where there is one.
+#define TILE(name, nv)                                                                                       \
+  static inline void name(float *c, int64_t stride, const float *a, const float *b, int64_t depth, int add,  \
+                          const float *bias) {                                                               \
+    vf sum[MR][nv];                                                                                          \
+    _Pragma("GCC unroll 16") for (int i = 0; i < MR; i++)                                                    \
+        _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) sum[i][j] = vset(0);                            \
+    _Pragma("GCC unroll 4") for (int64_t p = 0; p < depth; p++, a += MR, b += nv * VL) {                     \
+      vf bv[nv];                                                                                             \
+      _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) bv[j] = vload(b + j * VL);                        \
+      _Pragma("GCC unroll 16") for (int i = 0; i < MR; i++) {                                                \
+        vf x = vset(a[i]);                                                                                   \
+        _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) sum[i][j] += x * bv[j];                         \
+      }                                                                                                      \
+    }                                                                                                        \
+    if (add)                                                                                                 \
+      _Pragma("GCC unroll 16") for (int i = 0; i < MR; i++)                                                  \
+          _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) sum[i][j] += vload(c + i * stride + j * VL);  \
+    if (bias)                                                                                                \
+      _Pragma("GCC unroll 16") for (int i = 0; i < MR; i++)                                                  \
+          _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) sum[i][j] += vload(bias + j * VL);            \
+    _Pragma("GCC unroll 16") for (int i = 0; i < MR; i++)                                                    \
+        _Pragma("GCC unroll 4") for (int j = 0; j < nv; j++) vstore(c + i * stride + j * VL, sum[i][j]);     \
   }
 
 TILE(tile_1, 1)
@@ -88,66 +35,144 @@ TILE(tile_2, 2)
 TILE(tile_3, 3)
 #endif
 
-// finish applies the epilogue to v, columns [j, j+n) of row i, n <= VL.
-static inline void finish(const ddp_product *g, vf v, int64_t i, int64_t j, int n, int first, int last) {
-  float *c = g->c + i * g->n + j;
-  if (!first || g->accumulate) v += vloadn(c, n);
-  if (!last) {
-    vstoren(c, v, n);
-    return;
+static inline void tile(float *c, int64_t stride, const float *a, const float *b, int64_t w, int64_t depth, int add,
+                        const float *bias) {
+  if (w == VL)
+    tile_1(c, stride, a, b, depth, add, bias);
+  else if (w == 2 * VL)
+    tile_2(c, stride, a, b, depth, add, bias);
+#if NV == 3
+  else
+    tile_3(c, stride, a, b, depth, add, bias);
+#endif
+}
+
+// least is the number of values of a vector at j of n.
+static inline int least(int64_t n, int64_t j) { return n - j < VL ? (int)(n - j) : VL; }
+
+// part is a tile of sums of one depth, kept apart because it sticks out of c or
+// because something follows: rows [i0, i0+rows), columns [j0, j0+columns).
+typedef struct {
+  float sum[MR * NR] __attribute__((aligned(64)));
+  int64_t i0, rows, j0, columns;
+  int add;           // the sums of earlier depths
+  const float *bias; // of column j0, or NULL
+} part;
+
+// summed is all of the sum of n values at column j of the part's row r.
+static inline vf summed(const ddp_product *g, const part *t, int64_t r, int64_t j, int n) {
+  vf v = vload(t->sum + r * NR + j);
+  if (t->add) v += vloadn(g->sums + (t->i0 + r) * g->n + t->j0 + j, n);
+  if (t->bias) v += vloadn(t->bias + j, n);
+  return v;
+}
+
+static inline void keep(const ddp_product *g, const part *t) {
+  for (int64_t r = 0; r < t->rows; r++)
+    for (int64_t j = 0; j < t->columns; j += VL) {
+      int n = least(t->columns, j);
+      vstoren(g->sums + (t->i0 + r) * g->n + t->j0 + j, summed(g, t, r, j, n), n);
+    }
+}
+
+// finish_as applies one epilogue; what and kind are constants where it is called.
+static inline __attribute__((always_inline)) void finish_as(const ddp_product *g, const part *t, enum ddp_epilogue what,
+                                                            int kind) {
+  for (int64_t r = 0; r < t->rows; r++)
+    for (int64_t j = 0; j < t->columns; j += VL) {
+      int n = least(t->columns, j);
+      int64_t at = (t->i0 + r) * g->n + t->j0 + j;
+      vf v = summed(g, t, r, j, n);
+      if (what == DDP_GELU) vstoren(g->out + at, vgelu(v, kind), n);
+      if (what == DDP_RESIDUAL) v += vloadn(g->residual + at, n);
+      if (what == DDP_GELU_GRAD) v *= vgelu_grad(vloadn(g->pre + at, n), kind);
+      vstoren(g->c + at, v, n);
+    }
+}
+
+// finish_dropped is finish_as for a residual with dropout.
+static void finish_dropped(const ddp_product *g, part *t) {
+  for (int64_t r = 0; r < t->rows; r++) {
+    int64_t i = t->i0 + r, at = i * g->n + t->j0;
+    float *row = t->sum + r * NR;
+    for (int64_t j = 0; j < t->columns; j += VL) vstore(row + j, summed(g, t, r, j, least(t->columns, j)));
+    drop_row(row, &g->drop, (uint32_t)(i / g->drop.rows_per), i % g->drop.rows_per * g->n + t->j0, (int)t->columns);
+    for (int64_t j = 0; j < t->columns; j += VL) {
+      int n = least(t->columns, j);
+      vstoren(g->c + at + j, vload(row + j) + vloadn(g->residual + at + j, n), n);
+    }
   }
-  if (g->bias) v += vloadn(g->bias + j, n);
+}
+
+// finish turns the last part of the sums into the operation's results.
+static void finish(const ddp_product *g, part *t) {
   switch (g->epilogue) {
   case DDP_STORE:
+    keep(g, t);
     break;
   case DDP_GELU:
-    vstoren(g->out + i * g->n + j, vgelu(v, g->gelu), n);
+    if (g->gelu)
+      finish_as(g, t, DDP_GELU, 1);
+    else
+      finish_as(g, t, DDP_GELU, 0);
     break;
   case DDP_RESIDUAL:
-    if (g->drop.on) {
-      float row[VL];
-      vstore(row, v);
-      drop_row(row, &g->drop, (uint32_t)(i / g->drop.rows_per), i % g->drop.rows_per * g->n + j, n);
-      v = vload(row);
-    }
-    v += vloadn(g->residual + i * g->n + j, n);
+    if (g->drop.on)
+      finish_dropped(g, t);
+    else
+      finish_as(g, t, DDP_RESIDUAL, 0);
     break;
   case DDP_GELU_GRAD:
-    v *= vgelu_grad(vloadn(g->pre + i * g->n + j, n), g->gelu);
-    break;
+    if (g->gelu)
+      finish_as(g, t, DDP_GELU_GRAD, 1);
+    else
+      finish_as(g, t, DDP_GELU_GRAD, 0);
   }
-  vstoren(c, v, n);
+}
+
+// fetch lets a tile of a matrix arrive while its sums are computed.
+static inline void fetch(const float *c, int64_t stride, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t j = 0; j < columns; j += LINE) __builtin_prefetch(c + r * stride + j, 1);
 }
 
 static void panel(const ddp_product *g, const float *a, const float *b, int64_t i0, int64_t rows, int64_t j0,
                   int64_t columns, int64_t depth, int first, int last) {
-  float tile[MR * NR] __attribute__((aligned(64)));
-  int64_t w = width(columns);
-  for (int64_t i = 0; i < rows; i += MR, a += MR * depth) {
-    int64_t m = rows - i < MR ? rows - i : MR;
-    for (int64_t r = 0; r < m; r++) // c arrives while the tile is computed
-      for (int64_t j = 0; j < columns; j += 16) __builtin_prefetch(g->c + (i0 + i + r) * g->n + j0 + j, 1);
-    if (w == VL)
-      tile_1(tile, a, b, depth);
-    else if (w == 2 * VL)
-      tile_2(tile, a, b, depth);
-#if NV == 3
+  int64_t w = width(columns), end = i0 + rows;
+  part t = {.j0 = j0, .columns = columns, .add = !first || g->accumulate, .bias = last && g->bias ? g->bias + j0 : NULL};
+  const float *beside = g->out ? g->out : g->pre ? g->pre : g->residual; // the epilogue's other matrix
+  int plain = !last || g->epilogue == DDP_STORE;
+  for (int64_t i = i0; i < end; i += MR, a += MR * depth) {
+    float *c = g->sums + i * g->n + j0;
+    t.i0 = i, t.rows = end - i < MR ? end - i : MR;
+    fetch(c, g->n, t.rows, columns);
+    if (last && beside) fetch(beside + i * g->n + j0, g->n, t.rows, columns);
+    if (plain && t.rows == MR && columns == w) {
+      tile(c, g->n, a, b, w, depth, t.add, t.bias);
+      continue;
+    }
+    tile(t.sum, NR, a, b, w, depth, 0, NULL);
+    if (last)
+      finish(g, &t);
     else
-      tile_3(tile, a, b, depth);
-#endif
-    for (int64_t r = 0; r < m; r++)
-      for (int64_t j = 0; j < columns; j += VL) {
-        int n = columns - j < VL ? (int)(columns - j) : VL;
-        finish(g, vload(tile + r * w + j), i0 + i + r, j0 + j, n, first, last);
-      }
+      keep(g, &t);
   }
 }
 
+// column_sums walks the rows once for 4 vectors of columns.
 static void column_sums(float *out, const float *x, int64_t rows, int64_t stride, int64_t lo, int64_t hi) {
-  for (int64_t j = lo; j < hi; j += VL) {
-    int n = hi - j < VL ? (int)(hi - j) : VL;
+  enum { AT_ONCE = 4 };
+  int64_t j = lo;
+  for (; j + AT_ONCE * VL <= hi; j += AT_ONCE * VL) {
+    vf sum[AT_ONCE] = {vset(0), vset(0), vset(0), vset(0)};
+    for (int64_t i = 0; i < rows; i++)
+      _Pragma("GCC unroll 4") for (int v = 0; v < AT_ONCE; v++) sum[v] += vload(x + i * stride + j + v * VL);
+    _Pragma("GCC unroll 4") for (int v = 0; v < AT_ONCE; v++) vstore(out + j + v * VL, sum[v]);
+  }
+  for (; j < hi; j += VL) {
+    int n = least(hi, j);
     vf sum = vset(0);
-    for (int64_t i = 0; i < rows; i++) sum += n == VL ? vload(x + i * stride + j) : vloadn(x + i * stride + j, n);
+    for (int64_t i = 0; i < rows; i++) sum += vloadn(x + i * stride + j, n);
     vstoren(out + j, sum, n);
   }
 }

@@ -1,11 +1,10 @@
-#include <string.h>
-
 #include "backend.h"
 
 // Blocks of a product: DEPTH values of the sum at a time, so that a packed panel
-// of b stays in the first cache and a block of a in the second; COLUMNS bound
-// the packed part of b. DEPTH cuts the sum, so it is the same everywhere.
-enum { DEPTH = 384, BLOCK_ROWS = 240, COLUMNS = 4096 };
+// of b and a block of a fill half to two thirds of a second-level cache of 1 MiB;
+// COLUMNS bound the packed part of b, PACK_COLUMNS what is packed of it at once.
+// DEPTH cuts the sum, so it is the same everywhere.
+enum { DEPTH = 512, BLOCK_ROWS = 240, COLUMNS = 4096, PACK_COLUMNS = 384 };
 
 // stage is one packed part of b and the sums over it.
 typedef struct {
@@ -14,16 +13,18 @@ typedef struct {
   int64_t p0, depth, j0, columns;
   int64_t block_rows, blocks; // of a
   int64_t groups;             // of panels of b
+  int64_t packs;              // groups that are packed at once
   float *packed;
 } stage;
 
 static int64_t panels(const stage *s) { return ddp_up(s->columns, s->be->k->nr); }
 
-static void pack_panel(void *arg, int i, int thread) {
+// pack_group packs one share of the panels of b.
+static void pack_group(void *arg, int i, int thread) {
   (void)thread;
   stage *s = arg;
-  int64_t nr = s->be->k->nr, at = i * nr;
-  s->be->k->pack_b(s->packed + at * s->depth, &s->g->b, s->j0 + at, ddp_min(nr, s->columns - at), s->p0, s->depth);
+  int64_t nr = s->be->k->nr, n = panels(s), from = n * i / s->packs * nr, to = ddp_min(n * (i + 1) / s->packs * nr, s->columns);
+  s->be->k->pack_b(s->packed + from * s->depth, &s->g->b, s->j0 + from, to - from, s->p0, s->depth);
 }
 
 // multiply_block packs one block of rows of a and multiplies it with one group of panels.
@@ -57,18 +58,19 @@ int ddp_multiply(ddp_backend *b, const ddp_product *given) {
   ddp_product g = *given;
   int64_t nr = b->k->nr, columns = ddp_min(COLUMNS / nr * nr, g.n), depth = ddp_min(DEPTH, g.k);
   int64_t packed = ddp_up(columns, nr) * nr * depth;
-  // A sum in several parts is kept in c, which must then not be the residual too.
+  // A sum in several parts is kept in c, unless that still holds the residual.
   int apart = g.epilogue == DDP_RESIDUAL && g.c == g.residual && g.k > DEPTH;
   int64_t rows = BLOCK_ROWS + b->k->mr;
   if (ddp_scratch(b, packed + (apart ? g.m * g.n : 0), rows * depth)) return -1;
-  if (apart) g.residual = memcpy(b->shared + packed, g.residual, (size_t)(g.m * g.n) * 4);
+  g.sums = apart ? b->shared + packed : g.c;
   stage s = {.be = b, .g = &g, .packed = b->shared};
   split(&s);
   for (s.j0 = 0; s.j0 < g.n; s.j0 += columns) {
     s.columns = ddp_min(columns, g.n - s.j0);
     for (s.p0 = 0; s.p0 < g.k; s.p0 += DEPTH) {
       s.depth = ddp_min(DEPTH, g.k - s.p0);
-      ddp_parallel(b->pool, (int)panels(&s), pack_panel, &s);
+      s.packs = ddp_min(panels(&s), ddp_up(ddp_up(s.columns, PACK_COLUMNS), b->threads) * b->threads);
+      ddp_parallel(b->pool, (int)s.packs, pack_group, &s);
       ddp_parallel(b->pool, (int)(s.blocks * s.groups), multiply_block, &s);
     }
   }

@@ -1,30 +1,55 @@
 package cpu
 
-// // Arguments stay on the stack, so that a step allocates nothing:
-// #cgo noescape ddp_multiply
-// #cgo nocallback ddp_multiply
 // #include "ops.h"
+//
+// static int multiply(ddp_backend *be, const ddp_product *given, const float *a, const float *b, float *c, const float *bias,
+//                     const float *residual, const float *pre, float *out) {
+//   ddp_product g = *given;
+//   g.a.p = a, g.b.p = b, g.c = c, g.bias = bias, g.residual = residual, g.pre = pre, g.out = out;
+//   return ddp_multiply(be, &g);
+// }
+//
+// // Arguments stay on the stack, so that a step allocates nothing:
+// #cgo noescape multiply
+// #cgo nocallback multiply
 import "C"
 
 import "ddp/model/compute"
 
-// matrix is b as rows x columns; transposed swaps how it is read.
-func matrix(b compute.Buffer, columns int, transposed bool) C.ddp_matrix {
-	if transposed {
-		return C.ddp_matrix{p: ptr(b), row: 1, col: C.int64_t(columns)}
-	}
-	return C.ddp_matrix{p: ptr(b), row: C.int64_t(columns), col: 1}
+// matrix is a buffer and how it is read.
+type matrix struct {
+	data       compute.Buffer
+	columns    int
+	transposed bool
 }
 
-// multiply runs g, whose sizes are m, n and k.
-func (b *backend) multiply(g C.ddp_product, m, n, k int) {
-	g.m, g.n, g.k = C.int64_t(m), C.int64_t(n), C.int64_t(k)
-	done(C.ddp_multiply(b.c, &g))
+// layout is m without its pointer.
+func (m matrix) layout() C.ddp_matrix {
+	if m.transposed {
+		return C.ddp_matrix{row: 1, col: C.int64_t(m.columns)}
+	}
+	return C.ddp_matrix{row: C.int64_t(m.columns), col: 1}
+}
+
+// product is c[m,n] = a[m,k]·b[k,n] with what belongs to its epilogue; absent
+// buffers are not used. Pointers go to C as arguments of their own, since
+// buffers may be Go's memory and cgo forbids such a pointer inside a struct.
+type product struct {
+	a, b                        matrix
+	c, bias, residual, pre, out compute.Buffer
+	how                         C.ddp_product // the rest
+}
+
+// multiply runs g.
+func (b *backend) multiply(g product, m, n, k int) {
+	g.how.a, g.how.b = g.a.layout(), g.b.layout()
+	g.how.m, g.how.n, g.how.k = C.int64_t(m), C.int64_t(n), C.int64_t(k)
+	done(C.multiply(b.c, &g.how, ptr(g.a.data), ptr(g.b.data), ptr(g.c), ptr(g.bias), ptr(g.residual), ptr(g.pre), ptr(g.out)))
 }
 
 // forward is the product that all Linear operations begin with.
-func forward(y, x, w, bias compute.Buffer, k, n int) C.ddp_product {
-	return C.ddp_product{a: matrix(x, k, false), b: matrix(w, n, false), c: ptr(y), bias: ptr(bias)}
+func forward(y, x, w, bias compute.Buffer, k, n int) product {
+	return product{a: matrix{x, k, false}, b: matrix{w, n, false}, c: y, bias: bias}
 }
 
 func (b *backend) Linear(y, x, w, bias compute.Buffer, m, k, n int) {
@@ -33,45 +58,45 @@ func (b *backend) Linear(y, x, w, bias compute.Buffer, m, k, n int) {
 
 func (b *backend) LinearGELU(y, pre, x, w, bias compute.Buffer, m, k, n int, kind compute.GELU) {
 	g := forward(pre, x, w, bias, k, n)
-	g.epilogue, g.out, g.gelu = C.DDP_GELU, ptr(y), C.int(kind)
+	g.out, g.how.epilogue, g.how.gelu = y, C.DDP_GELU, C.int(kind)
 	b.multiply(g, m, n, k)
 }
 
 func (b *backend) LinearResidual(y, residual, x, w, bias compute.Buffer, m, k, n int, drop compute.Dropout) {
 	g := forward(y, x, w, bias, k, n)
-	g.epilogue, g.residual, g.drop = C.DDP_RESIDUAL, ptr(residual), dropC(drop)
+	g.residual, g.how.epilogue, g.how.drop = residual, C.DDP_RESIDUAL, dropC(drop)
 	b.multiply(g, m, n, k)
 }
 
 func (b *backend) LinearGrad(dx, dw, dbias, dy, x, w compute.Buffer, m, k, n int) {
-	b.multiply(C.ddp_product{a: matrix(dy, n, false), b: matrix(w, n, true), c: ptr(dx)}, m, k, n)
+	b.multiply(product{a: matrix{dy, n, false}, b: matrix{w, n, true}, c: dx}, m, k, n)
 	b.weightGrad(dw, dbias, dy, x, m, k, n)
 }
 
 func (b *backend) LinearGELUGrad(dpre, dw, dbias, dy, act, pre, w compute.Buffer, m, k, n int, kind compute.GELU) {
-	g := C.ddp_product{a: matrix(dy, n, false), b: matrix(w, n, true), c: ptr(dpre),
-		epilogue: C.DDP_GELU_GRAD, pre: ptr(pre), gelu: C.int(kind)}
+	g := product{a: matrix{dy, n, false}, b: matrix{w, n, true}, c: dpre, pre: pre}
+	g.how.epilogue, g.how.gelu = C.DDP_GELU_GRAD, C.int(kind)
 	b.multiply(g, m, k, n)
 	b.weightGrad(dw, dbias, dy, act, m, k, n)
 }
 
 // weightGrad is dw = xᵀ·dy and dbias = column sums of dy.
 func (b *backend) weightGrad(dw, dbias, dy, x compute.Buffer, m, k, n int) {
-	b.multiply(C.ddp_product{a: matrix(x, k, true), b: matrix(dy, n, false), c: ptr(dw)}, k, n, m)
+	b.multiply(product{a: matrix{x, k, true}, b: matrix{dy, n, false}, c: dw}, k, n, m)
 	if !dbias.Absent() {
 		done(C.ddp_column_sums(b.c, ptr(dbias), ptr(dy), C.int64_t(m), C.int64_t(n)))
 	}
 }
 
 func (b *backend) Logits(logits, x, w compute.Buffer, m, c, v int) {
-	b.multiply(C.ddp_product{a: matrix(x, c, false), b: matrix(w, c, true), c: ptr(logits)}, m, v, c)
+	b.multiply(product{a: matrix{x, c, false}, b: matrix{w, c, true}, c: logits}, m, v, c)
 }
 
 func (b *backend) LogitsGrad(dx, dw, dlogits, x, w compute.Buffer, m, c, v int, accumulate bool) {
-	b.multiply(C.ddp_product{a: matrix(dlogits, v, false), b: matrix(w, c, false), c: ptr(dx)}, m, c, v)
-	g := C.ddp_product{a: matrix(dlogits, v, true), b: matrix(x, c, false), c: ptr(dw)}
+	b.multiply(product{a: matrix{dlogits, v, false}, b: matrix{w, c, false}, c: dx}, m, c, v)
+	g := product{a: matrix{dlogits, v, true}, b: matrix{x, c, false}, c: dw}
 	if accumulate {
-		g.accumulate = 1
+		g.how.accumulate = 1
 	}
 	b.multiply(g, v, c, m)
 }

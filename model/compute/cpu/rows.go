@@ -1,5 +1,14 @@
 package cpu
 
+// #include "ops.h"
+//
+// static int attend(ddp_backend *be, const ddp_attention *given, float *out, float *lse, float *dqkv, const float *qkv,
+//                   const float *dout, int grad) {
+//   ddp_attention a = *given;
+//   a.out = out, a.lse = lse, a.dqkv = dqkv, a.qkv = qkv, a.dout = dout;
+//   return ddp_attend(be, &a, grad);
+// }
+//
 // // Arguments stay on the stack, so that a step allocates nothing:
 // #cgo noescape ddp_embed
 // #cgo nocallback ddp_embed
@@ -7,9 +16,8 @@ package cpu
 // #cgo nocallback ddp_embed_grad
 // #cgo noescape ddp_drop_rows
 // #cgo nocallback ddp_drop_rows
-// #cgo noescape ddp_attend
-// #cgo nocallback ddp_attend
-// #include "ops.h"
+// #cgo noescape attend
+// #cgo nocallback attend
 import "C"
 
 import "ddp/model/compute"
@@ -38,15 +46,20 @@ func (b *backend) DropoutGrad(dx, dy compute.Buffer, m, c int, drop compute.Drop
 	done(C.ddp_drop_rows(b.c, ptr(dx), ptr(dy), &d, C.int64_t(m), C.int64_t(c)))
 }
 
+// heads is an attention without its pointers: those go to C as arguments of
+// their own, as in multiply.
+func heads(n, t, h, d int, drop compute.Dropout) C.ddp_attention {
+	return C.ddp_attention{b: C.int(n), t: C.int(t), h: C.int(h), d: C.int(d), drop: dropC(drop)}
+}
+
 func (b *backend) Attention(out, lse, qkv compute.Buffer, n, t, h, d int, drop compute.Dropout) {
-	a := C.ddp_attention{out: ptr(out), lse: ptr(lse), qkv: ptr(qkv), b: C.int(n), t: C.int(t), h: C.int(h), d: C.int(d), drop: dropC(drop)}
-	done(C.ddp_attend(b.c, &a, 0))
+	a := heads(n, t, h, d, drop)
+	done(C.attend(b.c, &a, ptr(out), ptr(lse), nil, ptr(qkv), nil, 0))
 }
 
 func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse compute.Buffer, n, t, h, d int, drop compute.Dropout) {
-	a := C.ddp_attention{out: ptr(out), lse: ptr(lse), qkv: ptr(qkv), dqkv: ptr(dqkv), dout: ptr(dout),
-		b: C.int(n), t: C.int(t), h: C.int(h), d: C.int(d), drop: dropC(drop)}
-	done(C.ddp_attend(b.c, &a, 1))
+	a := heads(n, t, h, d, drop)
+	done(C.attend(b.c, &a, ptr(out), ptr(lse), ptr(dqkv), ptr(qkv), ptr(dout), 1))
 }
 
 func (b *backend) CrossEntropy(loss, logits compute.Buffer, targets []int32, m, v int, grad bool) {

@@ -159,35 +159,56 @@ static inline vf vgelu_grad(vf x, int kind) {
 
 // Dropout's random words: see compute.Dropout for the stream's definition.
 
-enum { WORDS = 256 }; // the most that drop_words makes at once
+enum { WORDS = 256 }; // the most that are made at once
 
-// drop_words writes the words of elements first to first+n-1 of a sample, n <= WORDS.
-static inline void drop_words(uint32_t *out, const ddp_drop *d, uint32_t sample, int64_t first, int n) {
-  uint32_t c0[WORDS / 4 + 1], c1[WORDS / 4 + 1], c2[WORDS / 4 + 1], c3[WORDS / 4 + 1], all[WORDS + 4];
-  int blocks = (int)((first + n - 1) / 4 - first / 4) + 1;
-  for (int i = 0; i < blocks; i++) {
-    c0[i] = (uint32_t)(first / 4) + (uint32_t)i;
-    c1[i] = d->first_sample + sample;
-    c2[i] = d->place;
-    c3[i] = d->step;
-  }
+typedef uint64_t vu __attribute__((vector_size(DDP_WIDTH)));
+
+enum { BLOCKS = VL / 2 }; // of four words that philox makes at once, one in each lane of a vu
+
+// vwide multiplies the low halves of the lanes.
+static inline vu vwide(vu a, uint32_t by) {
+  vu b = (vu){0} + by;
+#if DDP_WIDTH == 64
+  return (vu)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+#elif DDP_WIDTH == 32
+  return (vu)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#elif defined(__x86_64__)
+  return (vu)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#else
+  return (a & 0xFFFFFFFFu) * b;
+#endif
+}
+
+// philox writes element block first of a sample and those after it. The high
+// halves of the lanes hold what is left of products; nothing reads them.
+static inline void philox(uint32_t *out, const ddp_drop *d, uint32_t sample, uint32_t first) {
+  vu c0, c1 = (vu){0} + (d->first_sample + sample), c2 = (vu){0} + d->place, c3 = (vu){0} + d->step;
+  for (int i = 0; i < BLOCKS; i++) c0[i] = first + (uint32_t)i;
   uint32_t k0 = d->key0, k1 = d->key1;
-  for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-    for (int i = 0; i < blocks; i++) {
-      uint64_t a = (uint64_t)c0[i] * 0xD2511F53u, b = (uint64_t)c2[i] * 0xCD9E8D57u;
-      uint32_t n0 = (uint32_t)(b >> 32) ^ c1[i] ^ k0, n2 = (uint32_t)(a >> 32) ^ c3[i] ^ k1;
-      c0[i] = n0, c1[i] = (uint32_t)b, c2[i] = n2, c3[i] = (uint32_t)a;
-    }
-  for (int i = 0; i < blocks; i++) all[4 * i] = c0[i], all[4 * i + 1] = c1[i], all[4 * i + 2] = c2[i], all[4 * i + 3] = c3[i];
-  memcpy(out, all + first % 4, (size_t)n * 4);
+  for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+    vu a = vwide(c0, 0xD2511F53u), b = vwide(c2, 0xCD9E8D57u);
+    c0 = (b >> 32) ^ c1 ^ k0, c1 = b;
+    c2 = (a >> 32) ^ c3 ^ k1, c3 = a;
+  }
+  vu words[2] = {(c0 & 0xFFFFFFFFu) | c1 << 32, (c2 & 0xFFFFFFFFu) | c3 << 32}; // little-endian pairs
+  for (int i = 0; i < BLOCKS; i++)
+    for (int half = 0; half < 2; half++) memcpy(out + 4 * i + 2 * half, (uint64_t *)&words[half] + i, 8);
 }
 
 // drop_row multiplies x[n], elements first.. of a sample, by their factors.
 static inline void drop_row(float *x, const ddp_drop *d, uint32_t sample, int64_t first, int n) {
-  uint32_t words[WORDS];
+  typedef uint32_t vw __attribute__((vector_size(DDP_WIDTH)));
+  uint32_t words[WORDS + 4 * BLOCKS + 4];
   for (int at = 0; at < n; at += WORDS) {
-    int part = n - at < WORDS ? n - at : WORDS;
-    drop_words(words, d, sample, first + at, part);
-    for (int i = 0; i < part; i++) x[at + i] = words[i] >= d->threshold ? x[at + i] * d->scale : 0;
+    int part = n - at < WORDS ? n - at : WORDS, skip = (int)((first + at) % 4);
+    uint32_t block = (uint32_t)((first + at) / 4);
+    for (int i = 0; i < skip + part; i += 4 * BLOCKS) philox(words + i, d, sample, block + (uint32_t)i / 4);
+    for (int i = 0; i < part; i += VL) {
+      int lanes = part - i < VL ? part - i : VL;
+      vw w;
+      memcpy(&w, words + skip + i, sizeof w);
+      vi keep = (vi)(w >= d->threshold);
+      vstoren(x + at + i, (vf)((vi)(vloadn(x + at + i, lanes) * d->scale) & keep), lanes);
+    }
   }
 }
