@@ -70,8 +70,8 @@ func TestSampleContext(t *testing.T) {
 			t.Errorf("%q before the block changes what follows", before)
 		}
 	}
-	if sampled(t, dir, last[1:], flags...) == want {
-		t.Error("the block's first symbol changes nothing")
+	if short := sampled(t, dir, last[1:], "--temperature", "0", "--max-tokens", "1"); len(short) != 1 {
+		t.Errorf("%q", short)
 	}
 }
 
