@@ -12,8 +12,13 @@ import (
 	"ddp/model/compute"
 )
 
-func (b *backend) Zero(dst compute.Buffer)      { clear(dst.Host()) }
-func (b *backend) Copy(dst, src compute.Buffer) { copy(dst.Host(), src.Host()) }
+func (b *backend) Zero(dst compute.Buffer) {
+	done(C.ddp_zero(b.c, ptr(dst), C.int64_t(dst.Len())))
+}
+
+func (b *backend) Copy(dst, src compute.Buffer) {
+	done(C.ddp_copy(b.c, ptr(dst), ptr(src), C.int64_t(dst.Len())))
+}
 
 func (b *backend) Add(dst, src compute.Buffer) {
 	done(C.ddp_add(b.c, ptr(dst), ptr(src), C.int64_t(dst.Len())))

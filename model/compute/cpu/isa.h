@@ -2,14 +2,19 @@
 // DDP_TABLE, DDP_WIDTH, MR and NV (vectors of a panel's width), and include this.
 
 #include "vec.h"
+#include "vecmath.h"
+#include "dropout.h"
 
 #define NR (NV * VL)
 
 #include "kernels_pack.h"
 #include "kernels_product.h"
+#include "kernels_norm.h"
 #include "kernels_rows.h"
-#include "kernels_attention.h"
 #include "kernels_loss.h"
+#include "kernels_tiles.h"
+#include "kernels_attention.h"
+#include "kernels_attention_grad.h"
 #include "kernels_flat.h"
 
 const ddp_kernels DDP_TABLE = {

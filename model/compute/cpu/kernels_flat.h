@@ -1,32 +1,40 @@
 // Operations on flat ranges: AdamW, the norm's blocks, the shard tree's add, and
 // the loop that measures a core's peak.
 
-static void adamw(float *p, const float *g, float *m, float *v, int64_t n, const ddp_adamw *a) {
-  vf b1 = vset(a->beta1), b2 = vset(a->beta2), c1 = vset(1 - a->beta1), c2 = vset(1 - a->beta2);
-  vf scale = vset(a->grad_scale), step = vset(a->lr / a->correction1), eps = vset(a->eps);
-  vf root = vset(1.0f / sqrtf(a->correction2)), shrink = vset(a->lr * a->decay);
-  for (int64_t i = 0; i < n; i += VL) {
-    int k = n - i < VL ? (int)(n - i) : VL;
-    vf grad = vloadn(g + i, k) * scale, x = vloadn(p + i, k);
-    vf first = b1 * vloadn(m + i, k) + c1 * grad, second = b2 * vloadn(v + i, k) + c2 * (grad * grad);
-    vstoren(m + i, first, k);
-    vstoren(v + i, second, k);
-    vstoren(p + i, x - step * first / (vsqrt(second) * root + eps) - shrink * x, k);
-  }
+// adamw_part steps n <= VL parameters.
+INLINE void adamw_part(float *p, const float *g, float *m, float *v, const ddp_adamw *a, int n) {
+  vf grad = vloadn(g, n) * a->grad_scale, x = vloadn(p, n);
+  vf first = a->beta1 * vloadn(m, n) + (1 - a->beta1) * grad, second = a->beta2 * vloadn(v, n) + (1 - a->beta2) * (grad * grad);
+  vf root = vsqrt(second) * (1.0f / sqrtf(a->correction2)) + a->eps;
+  vstoren(m, first, n);
+  vstoren(v, second, n);
+  vstoren(p, x - (a->lr / a->correction1) * first / root - (a->lr * a->decay) * x, n);
 }
 
-// sum_squares sums up to one block: eight lanes in float64, then their tree.
-static double sum_squares(const float *x, int64_t n) {
-  double lane[8] = {0};
+static void adamw(float *p, const float *g, float *m, float *v, int64_t n, const ddp_adamw *given) {
+  const ddp_adamw a = *given; // a copy, which p and its like cannot alias
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int j = 0; j < 8; j++) lane[j] += (double)x[i + j] * (double)x[i + j];
-  for (; i < n; i++) lane[i % 8] += (double)x[i] * (double)x[i];
-  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+  for (; i + VL <= n; i += VL) adamw_part(p + i, g + i, m + i, v + i, &a, VL);
+  if (i < n) adamw_part(p + i, g + i, m + i, v + i, &a, (int)(n - i));
+}
+
+// sum_squares sums up to one block in float64: 2 VL lanes, which the compiler
+// keeps in four vectors, then their tree.
+static double sum_squares(const float *x, int64_t n) {
+  double lane[2 * VL] = {0};
+  int64_t i = 0;
+  for (; i + 2 * VL <= n; i += 2 * VL)
+    for (int j = 0; j < 2 * VL; j++) lane[j] += (double)x[i + j] * (double)x[i + j];
+  for (int j = 0; i + j < n; j++) lane[j] += (double)x[i + j] * (double)x[i + j];
+  for (int half = VL; half; half /= 2)
+    for (int j = 0; j < half; j++) lane[j] += lane[j + half];
+  return lane[0];
 }
 
 static void add(float *dst, const float *src, int64_t n) {
-  for (int64_t i = 0; i < n; i++) dst[i] += src[i];
+  int64_t i = 0;
+  for (; i + VL <= n; i += VL) vstore(dst + i, vload(dst + i) + vload(src + i));
+  if (i < n) vstoren(dst + i, vloadn(dst + i, (int)(n - i)) + vloadn(src + i, (int)(n - i)), (int)(n - i));
 }
 
 // peak keeps 12 independent chains of multiply-adds in registers: enough for

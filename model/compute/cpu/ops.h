@@ -32,6 +32,8 @@ int ddp_attend(ddp_backend *b, const ddp_attention *a, int grad);
 int ddp_cross_entropy(ddp_backend *b, float *loss, float *logits, const int32_t *targets, int64_t m, int64_t v, int grad);
 int ddp_adamw_step(ddp_backend *b, float *p, const float *g, float *m, float *v, int64_t n, const ddp_adamw *a);
 int ddp_block_squares(ddp_backend *b, double *out, const float *x, int64_t n, int64_t block);
+int ddp_zero(ddp_backend *b, float *dst, int64_t n);
+int ddp_copy(ddp_backend *b, float *dst, const float *src, int64_t n);
 int ddp_add(ddp_backend *b, float *dst, const float *src, int64_t n);
 
 #endif

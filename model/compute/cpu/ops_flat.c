@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "backend.h"
 
 // Values of a task: half of a second-level cache with its four streams.
@@ -37,6 +39,32 @@ static void squares_part(void *arg, int i, int thread) {
 int ddp_block_squares(ddp_backend *b, double *out, const float *x, int64_t n, int64_t block) {
   flat_op o = {.be = b, .g = x, .sums = out, .n = n, .block = block};
   ddp_parallel(b->pool, (int)ddp_up(n, block), squares_part, &o);
+  return 0;
+}
+
+static void zero_part(void *arg, int i, int thread) {
+  (void)thread;
+  flat_op *o = arg;
+  int64_t lo = (int64_t)i * CHUNK;
+  memset(o->p + lo, 0, (size_t)ddp_min(CHUNK, o->n - lo) * 4);
+}
+
+int ddp_zero(ddp_backend *b, float *dst, int64_t n) {
+  flat_op o = {.be = b, .p = dst, .n = n};
+  ddp_parallel(b->pool, (int)chunks(n), zero_part, &o);
+  return 0;
+}
+
+static void copy_part(void *arg, int i, int thread) {
+  (void)thread;
+  flat_op *o = arg;
+  int64_t lo = (int64_t)i * CHUNK;
+  memcpy(o->p + lo, o->g + lo, (size_t)ddp_min(CHUNK, o->n - lo) * 4);
+}
+
+int ddp_copy(ddp_backend *b, float *dst, const float *src, int64_t n) {
+  flat_op o = {.be = b, .p = dst, .g = src, .n = n};
+  ddp_parallel(b->pool, (int)chunks(n), copy_part, &o);
   return 0;
 }
 

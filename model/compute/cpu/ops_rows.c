@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "backend.h"
 
 // Rows of a task; the LayerNorm gradient's sums are cut here, so it is fixed.
@@ -44,18 +42,23 @@ static void norm_grad_part(void *arg, int i, int thread) {
                            o->cmean + lo, o->crstd + lo, n, o->c);
 }
 
+static void norm_sums_part(void *arg, int i, int thread) {
+  (void)thread;
+  rows_op *o = arg;
+  int64_t lo = (int64_t)i * CHANNELS, hi = ddp_min(lo + CHANNELS, o->c), blocks = ddp_up(o->m, ROWS);
+  o->be->k->column_sums(o->dw, o->be->shared, blocks, 2 * o->c, lo, hi);
+  if (o->db) o->be->k->column_sums(o->db, o->be->shared + o->c, blocks, 2 * o->c, lo, hi);
+}
+
 int ddp_layernorm_grad(ddp_backend *b, float *dx, float *dw, float *db, const float *dout, const float *x, const float *w,
                        const float *mean, const float *rstd, int64_t m, int64_t c) {
   int64_t blocks = ddp_up(m, ROWS);
   if (ddp_scratch(b, blocks * 2 * c, 0)) return -1;
   rows_op o = {.be = b, .out = dx, .dout = dout, .x = x, .w = w, .cmean = mean, .crstd = rstd, .m = m, .c = c};
   ddp_parallel(b->pool, (int)blocks, norm_grad_part, &o);
-  memset(dw, 0, (size_t)c * 4);
-  if (db) memset(db, 0, (size_t)c * 4);
-  for (int64_t i = 0; i < blocks; i++) {
-    b->k->add(dw, b->shared + i * 2 * c, c);
-    if (db) b->k->add(db, b->shared + i * 2 * c + c, c);
-  }
+  // The blocks' sums are rows of [dw, db], and are added row by row.
+  o.dw = dw, o.db = db;
+  ddp_parallel(b->pool, (int)ddp_up(c, CHANNELS), norm_sums_part, &o);
   return 0;
 }
 
