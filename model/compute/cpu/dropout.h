@@ -68,8 +68,8 @@ static inline const uint32_t *drop_words(uint32_t *room, const ddp_drop *d, uint
   return room + skip;
 }
 
-// vkeep is a where the element is kept, else 0, be a NaN. words may be read past
-// the row's end, inside room.
+// vkeep is a where the words' elements are kept, else 0, be a NaN. It reads VL
+// words, past a row's last ones too: room is large enough.
 static inline vf vkeep(const uint32_t *words, uint32_t threshold, vf a) {
   vi w;
   memcpy(&w, words, sizeof w);

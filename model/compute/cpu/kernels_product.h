@@ -47,9 +47,6 @@ static inline void tile(float *c, int64_t stride, const float *a, const float *b
 #endif
 }
 
-// least is the number of values of a vector at j of n.
-static inline int least(int64_t n, int64_t j) { return n - j < VL ? (int)(n - j) : VL; }
-
 // part is a tile of sums of one depth, kept apart because it sticks out of c or
 // because something follows: rows [i0, i0+rows), columns [j0, j0+columns).
 typedef struct {
@@ -70,7 +67,7 @@ static inline vf summed(const ddp_product *g, const part *t, int64_t r, int64_t 
 static inline void keep(const ddp_product *g, const part *t) {
   for (int64_t r = 0; r < t->rows; r++)
     for (int64_t j = 0; j < t->columns; j += VL) {
-      int n = least(t->columns, j);
+      int n = vleft(t->columns, j);
       vstoren(g->sums + (t->i0 + r) * g->n + t->j0 + j, summed(g, t, r, j, n), n);
     }
 }
@@ -80,7 +77,7 @@ static inline __attribute__((always_inline)) void finish_as(const ddp_product *g
                                                             int kind) {
   for (int64_t r = 0; r < t->rows; r++)
     for (int64_t j = 0; j < t->columns; j += VL) {
-      int n = least(t->columns, j);
+      int n = vleft(t->columns, j);
       int64_t at = (t->i0 + r) * g->n + t->j0 + j;
       vf v = summed(g, t, r, j, n);
       if (what == DDP_GELU) vstoren(g->out + at, vgelu(v, kind), n);
@@ -95,10 +92,10 @@ static void finish_dropped(const ddp_product *g, part *t) {
   for (int64_t r = 0; r < t->rows; r++) {
     int64_t i = t->i0 + r, at = i * g->n + t->j0;
     float *row = t->sum + r * NR;
-    for (int64_t j = 0; j < t->columns; j += VL) vstore(row + j, summed(g, t, r, j, least(t->columns, j)));
+    for (int64_t j = 0; j < t->columns; j += VL) vstore(row + j, summed(g, t, r, j, vleft(t->columns, j)));
     drop_row(row, &g->drop, (uint32_t)(i / g->drop.rows_per), i % g->drop.rows_per * g->n + t->j0, (int)t->columns);
     for (int64_t j = 0; j < t->columns; j += VL) {
-      int n = least(t->columns, j);
+      int n = vleft(t->columns, j);
       vstoren(g->c + at + j, vload(row + j) + vloadn(g->residual + at + j, n), n);
     }
   }
@@ -170,7 +167,7 @@ static void column_sums(float *out, const float *x, int64_t rows, int64_t stride
     _Pragma("GCC unroll 4") for (int v = 0; v < AT_ONCE; v++) vstore(out + j + v * VL, sum[v]);
   }
   for (; j < hi; j += VL) {
-    int n = least(hi, j);
+    int n = vleft(hi, j);
     vf sum = vset(0);
     for (int64_t i = 0; i < rows; i++) sum += vloadn(x + i * stride + j, n);
     vstoren(out + j, sum, n);

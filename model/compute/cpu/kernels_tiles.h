@@ -136,7 +136,7 @@ static void copy_rows(float *to, const float *from, int64_t stride, int64_t t, i
   }
 }
 
-// uncopy_rows is the way back: t rows of width into rows of d, scaled each.
+// uncopy_rows is the way back: t rows of width into rows of d values.
 static void uncopy_rows(float *to, int64_t stride, const float *from, int64_t width, int64_t t, int64_t d) {
   for (int64_t p = 0; p < t; p++, to += stride, from += width) {
     int64_t i = 0;
