@@ -68,37 +68,44 @@ func (d disk) syncDir(path string) error {
 	return errors.Join(d.sync(f), f.Close())
 }
 
-// publish gives the folder its final name. A folder that has the name already
-// changes places with it in one step and is then removed, so there is always one.
+// publish gives the folder its final name in one step: a folder that has the
+// name already changes places with it, so there is always one. When the name
+// cannot be made durable it is taken back: a snapshot that failed is not there.
 func (d disk) publish(tmp, final string) error {
-	if err := d.ahead("rename", final); err != nil {
-		return err
-	}
-	err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, final, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EEXIST) {
-		if err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, final, unix.RENAME_EXCHANGE); err != nil {
-			return fmt.Errorf("replace %s: %w", final, err)
-		}
-		return errors.Join(d.syncDir(filepath.Dir(final)), d.remove(tmp))
-	}
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system without the flags
-		err = os.Rename(tmp, final)
+	flags := uint(unix.RENAME_NOREPLACE)
+	err := d.rename(tmp, final, flags)
+	switch {
+	case errors.Is(err, unix.EEXIST):
+		flags = unix.RENAME_EXCHANGE
+		err = d.rename(tmp, final, flags)
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS): // a file system without the flags
+		flags = 0
+		err = d.rename(tmp, final, flags)
 	}
 	if err != nil {
-		return fmt.Errorf("rename to %s: %w", final, err)
+		return err
 	}
-	return d.syncDir(filepath.Dir(final))
+	if err := d.syncDir(filepath.Dir(final)); err != nil {
+		return errors.Join(err, d.rename(final, tmp, flags))
+	}
+	return nil
 }
 
-// remove deletes a folder and what is in it. The manifest goes first: a folder
-// without one is no snapshot.
+func (d disk) rename(from, to string, flags uint) error {
+	if err := d.ahead("rename", to); err != nil {
+		return err
+	}
+	if flags == 0 {
+		return os.Rename(from, to)
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, flags); err != nil {
+		return fmt.Errorf("rename %s to %s: %w", from, to, err)
+	}
+	return nil
+}
+
+// remove deletes a temporary folder and what is in it.
 func (d disk) remove(path string) error {
-	if err := d.ahead("remove", path); err != nil {
-		return err
-	}
-	if err := os.Remove(filepath.Join(path, manifestName)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
 	if err := d.ahead("remove", path); err != nil {
 		return err
 	}

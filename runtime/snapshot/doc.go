@@ -45,7 +45,7 @@ type Meta struct {
 	ModelHash string          `json:"model_hash"`
 	ISA       string          `json:"isa"`        // that computed it
 	World     int             `json:"world_size"` // that wrote it
-	ValLoss   *float64        `json:"val_loss"`   // the newest evaluation's, nil before the first
+	ValLoss   *float64        `json:"val_loss"`   // the newest evaluation's; nil before the first, and written as nil unless finite
 	Time      time.Time       `json:"time"`
 	Extra     json.RawMessage `json:"extra,omitempty"` // the writer's own; a JSON value
 }

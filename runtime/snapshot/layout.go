@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -50,9 +51,10 @@ func layouts(c Content) ([]layout, error) {
 	return files, nil
 }
 
-// plainName keeps files inside the folder and off the manifest.
+// plainName keeps files inside the folder and off the manifest, and their names
+// the same when the manifest's JSON is read back.
 func plainName(name string) bool {
-	return name != "" && name != manifestName && !strings.ContainsAny(name, "/\x00") && name[0] != '.'
+	return name != "" && name != manifestName && !strings.ContainsAny(name, "/\x00") && name[0] != '.' && utf8.ValidString(name)
 }
 
 // bytesOf views values as their bytes. All machines that this runs on store
@@ -94,11 +96,11 @@ type chunk struct {
 }
 
 // chunks cuts all files; an empty file has none.
-func chunks(files []layout) []chunk {
+func chunks(files []layout, size int) []chunk {
 	var out []chunk
 	for i, f := range files {
-		for off := int64(0); off < f.size; off += chunkBytes {
-			out = append(out, chunk{i, off, int(min(chunkBytes, f.size-off))})
+		for off := int64(0); off < f.size; off += int64(size) {
+			out = append(out, chunk{i, off, int(min(int64(size), f.size-off))})
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 )
 
 const (
@@ -97,11 +98,30 @@ func (m manifest) check() error {
 		if !plainName(f.Name) || f.Bytes < 0 {
 			return fmt.Errorf("it lists a file %q of %d bytes", f.Name, f.Bytes)
 		}
-		if want := (f.Bytes + int64(m.ChunkBytes) - 1) / int64(m.ChunkBytes); int64(len(f.Chunks)) != want {
+		want := f.Bytes / int64(m.ChunkBytes)
+		if f.Bytes%int64(m.ChunkBytes) != 0 {
+			want++
+		}
+		if int64(len(f.Chunks)) != want {
 			return fmt.Errorf("it has %d hashes for %s, want %d", len(f.Chunks), f.Name, want)
 		}
 	}
 	return nil
+}
+
+// checked is m as it can be written. JSON has no NaN and no infinity: a run that
+// diverges still gets its snapshots, without a loss.
+func checked(m Meta) (Meta, error) {
+	if m.Step < 0 {
+		return m, fmt.Errorf("a snapshot cannot be of step %d", m.Step)
+	}
+	if len(m.Extra) > 0 && !json.Valid(m.Extra) {
+		return m, fmt.Errorf("the snapshot's extra data is not JSON: %.40q", m.Extra)
+	}
+	if m.ValLoss != nil && (math.IsNaN(*m.ValLoss) || math.IsInf(*m.ValLoss, 0)) {
+		m.ValLoss = nil
+	}
+	return m, nil
 }
 
 func hash(b []byte) string {

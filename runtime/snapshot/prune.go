@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
-// prune removes what Keep does not keep, once the newest snapshot's manifest
-// has been read back. Damaged folders are left for a person to look at, and
+// prune removes what Keep does not keep, and the snapshot that the newest
+// replaced, once the newest one's manifest has been read back. Damaged folders are left for a person to look at, and
 // folders newer than the newest belong to another run.
 func (w *Writer) prune(newest int) error {
 	if _, err := Open(filepath.Join(w.dir, folderName(newest))); err != nil {
 		return fmt.Errorf("read back: %w", err)
+	}
+	if err := w.sweep(); err != nil {
+		return err
 	}
 	list, err := List(w.dir)
 	if err != nil {
@@ -26,11 +29,21 @@ func (w *Writer) prune(newest int) error {
 		if kept++; kept <= w.keep.Newest || w.keep.Best && info.Best {
 			continue
 		}
-		if err := w.disk.remove(info.Path); err != nil {
+		if err := w.retire(info.Path); err != nil {
 			return fmt.Errorf("remove an old snapshot: %w", err)
 		}
 	}
 	return nil
+}
+
+// retire removes a snapshot. It loses its name first: killed in between, what is
+// left is swept, and never looks like a damaged snapshot.
+func (w *Writer) retire(path string) error {
+	aside := filepath.Join(w.dir, temporary+filepath.Base(path))
+	if err := w.disk.rename(path, aside, 0); err != nil {
+		return err
+	}
+	return w.disk.remove(aside)
 }
 
 // Archive moves all snapshots of dir into a new folder inside it and returns its

@@ -69,6 +69,9 @@ func openRegular(path string) (*os.File, int64, error) {
 		if errors.As(err, &pathError) {
 			err = pathError.Err
 		}
+		if errors.Is(err, unix.ELOOP) {
+			err = errors.New("it is a symbolic link")
+		}
 		return nil, 0, err
 	}
 	info, err := f.Stat()
@@ -271,6 +274,9 @@ func (s *Snapshot) Load(name string, into []Tensor) error {
 		}
 		if !slices.Equal(e.Shape, t.Shape) {
 			return fmt.Errorf("%s: tensor %s has shape %v, want %v", name, t.Name, e.Shape, t.Shape)
+		}
+		if n, _ := elements(e.Shape); n != len(t.Data) {
+			return fmt.Errorf("%s: tensor %s of shape %v cannot be read into %d values", name, t.Name, e.Shape, len(t.Data))
 		}
 		if _, err := f.ReadAt(bytesOf(t.Data), data+int64(e.Offsets[0])); err != nil {
 			return fmt.Errorf("%s: read tensor %s: %w", name, t.Name, err)

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // The format of a safetensors file: the length of a JSON header as a
@@ -38,12 +40,15 @@ func header(tensors []Tensor) ([]byte, error) {
 		if i > 0 && tensors[i-1].Name == t.Name || t.Name == "__metadata__" {
 			return nil, fmt.Errorf("tensor name %q is taken", t.Name)
 		}
+		if !utf8.ValidString(t.Name) {
+			return nil, fmt.Errorf("tensor name %q is not UTF-8", t.Name)
+		}
 		end := at + 4*uint64(len(t.Data))
 		name, err := json.Marshal(t.Name)
 		if err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
-		body, err := json.Marshal(entry{"F32", t.Shape, [2]uint64{at, end}})
+		body, err := json.Marshal(entry{"F32", append([]int{}, t.Shape...), [2]uint64{at, end}})
 		if err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
@@ -100,13 +105,20 @@ func parseHeader(text []byte) (map[string]entry, error) {
 	delete(raw, "__metadata__")
 	entries := make(map[string]entry, len(raw))
 	for name, body := range raw {
-		var e entry
+		var e struct {
+			DType   string   `json:"dtype"`
+			Shape   []int    `json:"shape"`
+			Offsets []uint64 `json:"data_offsets"`
+		}
 		strict := json.NewDecoder(bytes.NewReader(body))
 		strict.DisallowUnknownFields()
 		if err := strict.Decode(&e); err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", name, err)
 		}
-		entries[name] = e
+		if e.Shape == nil || len(e.Offsets) != 2 {
+			return nil, fmt.Errorf("tensor %q: want a shape and two data_offsets", name)
+		}
+		entries[name] = entry{e.DType, e.Shape, [2]uint64(e.Offsets)}
 	}
 	return entries, nil
 }
@@ -119,12 +131,7 @@ func tiles(entries map[string]entry, size uint64) error {
 	}
 	slices.SortFunc(names, func(a, b string) int {
 		x, y := entries[a].Offsets, entries[b].Offsets
-		for i := range x {
-			if x[i] != y[i] {
-				return int(min(max(int64(x[i]-y[i]), -1), 1))
-			}
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]), strings.Compare(a, b))
 	})
 	at := uint64(0)
 	for _, name := range names {

@@ -25,22 +25,34 @@ func (j *job) tmp() string   { return filepath.Join(j.w.dir, temporary+folderNam
 // run writes this rank's share and sees the snapshot through with the others.
 func (j *job) run(ctx context.Context, stall time.Duration) result {
 	began := time.Now()
-	err := j.steps(ctx)
-	if err != nil {
+	if err := j.write(ctx); err != nil {
 		return result{err: hinted(fmt.Errorf("write snapshot of step %d: %w", j.meta.Step, err))}
 	}
 	written := &Written{Step: j.meta.Step, Path: j.final(), Bytes: manifest{Files: j.files}.bytes(), Stall: stall, Write: time.Since(began)}
+	err := j.prune(ctx)
 	if j.leads() && j.w.onWritten != nil {
 		j.w.onWritten(*written)
 	}
-	return result{written: written}
+	if err != nil {
+		err = hinted(fmt.Errorf("snapshot of step %d is written, but: %w", j.meta.Step, err))
+	}
+	return result{written: written, err: err}
+}
+
+// prune lets rank 0 remove older snapshots; all hear of its error.
+func (j *job) prune(ctx context.Context) error {
+	var err error
+	if j.leads() {
+		err = j.w.prune(j.meta.Step)
+	}
+	return j.agree(ctx, err)
 }
 
 func (j *job) leads() bool { return j.w.group.Rank() == 0 }
 
-// steps are: rank 0 makes the files, all write their chunks, rank 0 publishes.
-// After each, all ranks agree on how it went.
-func (j *job) steps(ctx context.Context) error {
+// write is: rank 0 makes the files, all write their chunks, rank 0 publishes.
+// All ranks agree on how it went.
+func (j *job) write(ctx context.Context) error {
 	var err error
 	if j.leads() {
 		err = j.prepare()
@@ -49,29 +61,23 @@ func (j *job) steps(ctx context.Context) error {
 		return errors.Join(err, j.abandon())
 	}
 	hashes, err := j.writeChunks(ctx)
-	all, err := j.gather(ctx, report{Hashes: hashes, Err: text(err)})
+	all, err := j.gather(ctx, hashes, err)
 	if j.leads() && err == nil {
 		err = j.publish(all)
 	}
 	if err := j.agree(ctx, err); err != nil {
 		return errors.Join(err, j.abandon())
 	}
-	if j.leads() {
-		return j.w.prune(j.meta.Step)
-	}
 	return nil
 }
 
-// prepare makes the temporary folder with all files at their full size.
+// prepare makes the temporary folder with all files at their full size, after
+// what an earlier one could not remove.
 func (j *job) prepare() error {
-	if err := j.w.disk.mkdir(j.tmp()); errors.Is(err, os.ErrExist) {
-		if err := j.w.disk.remove(j.tmp()); err != nil {
-			return err
-		}
-		if err := j.w.disk.mkdir(j.tmp()); err != nil {
-			return err
-		}
-	} else if err != nil {
+	if err := j.w.sweep(); err != nil {
+		return err
+	}
+	if err := j.w.disk.mkdir(j.tmp()); err != nil {
 		return err
 	}
 	for _, f := range j.files {
@@ -143,26 +149,24 @@ func text(err error) string {
 }
 
 // gather collects all hashes, in the order of the chunks, on rank 0.
-func (j *job) gather(ctx context.Context, mine report) ([]string, error) {
-	reports := []report{mine}
-	if j.w.group.Size() > 1 {
-		b, err := json.Marshal(mine)
-		if err != nil {
-			return nil, err
-		}
-		parts, err := j.w.group.Gather(ctx, b)
-		if err != nil || !j.leads() {
-			return nil, err
-		}
-		reports = make([]report, len(parts))
-		for rank, p := range parts {
-			if err := json.Unmarshal(p, &reports[rank]); err != nil {
-				return nil, fmt.Errorf("rank %d's hashes: %w", rank, err)
-			}
-		}
+func (j *job) gather(ctx context.Context, hashes []string, failed error) ([]string, error) {
+	if j.w.group.Size() == 1 {
+		return hashes, failed
+	}
+	b, err := json.Marshal(report{Hashes: hashes, Err: text(failed)})
+	if err != nil {
+		return nil, err
+	}
+	parts, err := j.w.group.Gather(ctx, b)
+	if err != nil || !j.leads() {
+		return nil, err
 	}
 	var all, texts []string
-	for _, r := range reports {
+	for rank, p := range parts {
+		var r report
+		if err := json.Unmarshal(p, &r); err != nil {
+			return nil, fmt.Errorf("rank %d's hashes: %w", rank, err)
+		}
 		all = append(all, r.Hashes...)
 		texts = append(texts, r.Err)
 	}
@@ -177,7 +181,7 @@ func (j *job) publish(hashes []string) error {
 	for i, c := range j.all {
 		j.files[c.file].Chunks = append(j.files[c.file].Chunks, hashes[i])
 	}
-	m, err := manifest{Format: formatNumber, Meta: j.meta, ChunkBytes: chunkBytes, Files: j.files}.encode()
+	m, err := manifest{Format: formatNumber, Meta: j.meta, ChunkBytes: j.w.chunk, Files: j.files}.encode()
 	if err != nil {
 		return err
 	}

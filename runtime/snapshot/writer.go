@@ -24,12 +24,14 @@ type Writer struct {
 	group     Group
 	disk      disk
 	onWritten func(Written)
+	chunk     int // bytes
 
 	staging []byte // reused
 	pending chan result
 }
 
-// result is how a snapshot in flight ended, the same on every rank.
+// result is how a snapshot in flight ended: whether it is there and whether
+// there is an error are the same on every rank.
 type result struct {
 	written *Written
 	err     error
@@ -42,7 +44,10 @@ func NewWriter(dir string, keep Keep, g Group) (*Writer, error) {
 }
 
 func newWriter(dir string, keep Keep, g Group, d disk) (*Writer, error) {
-	w := &Writer{dir: dir, keep: keep, group: g, disk: d}
+	if keep.Newest < 1 {
+		return nil, fmt.Errorf("at least 1 snapshot must be kept, not %d", keep.Newest)
+	}
+	w := &Writer{dir: dir, keep: keep, group: g, disk: d, chunk: chunkBytes}
 	if g.Rank() != 0 {
 		return w, nil
 	}
@@ -52,7 +57,7 @@ func newWriter(dir string, keep Keep, g Group, d disk) (*Writer, error) {
 	return w, w.sweep()
 }
 
-// sweep removes unfinished folders.
+// sweep removes folders of unfinished and of retired snapshots.
 func (w *Writer) sweep() error {
 	entries, err := os.ReadDir(w.dir)
 	if err != nil {
@@ -76,19 +81,23 @@ func (w *Writer) OnWritten(f func(Written)) { w.onWritten = f }
 
 // Begin waits for the snapshot in flight, copies this rank's share of c aside
 // and returns how long that took; the writing goes on in the background until
-// ctx ends. Its error is the previous snapshot's, or one of c's own; the
-// previous one's does not keep the new one from being written.
+// ctx ends. Its error is the previous snapshot's, joined with ctx's or one of
+// c's own; the previous one's does not keep the new one from being written.
 func (w *Writer) Begin(ctx context.Context, c Content) (stall time.Duration, err error) {
 	began := time.Now()
 	_, previous := w.Wait(ctx)
 	if ctx.Err() != nil {
-		return 0, previous
+		return 0, errors.Join(previous, ctx.Err())
+	}
+	meta, err := checked(c.Meta)
+	if err != nil {
+		return 0, errors.Join(previous, err)
 	}
 	files, err := layouts(c)
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(previous, err)
 	}
-	job := &job{w: w, meta: c.Meta, files: names(files), all: chunks(files)}
+	job := &job{w: w, meta: meta, files: names(files), all: chunks(files, w.chunk)}
 	job.mine = share(job.all, w.group.Rank(), w.group.Size())
 	w.stage(files, job.mine)
 	stall = time.Since(began)
@@ -124,7 +133,7 @@ func (w *Writer) stage(files []layout, mine []chunk) {
 }
 
 // Wait returns when no snapshot is in flight. Written is nil when there was none
-// or it failed.
+// or it failed; with an error as well, it is safe but an older one was not removed.
 func (w *Writer) Wait(ctx context.Context) (*Written, error) {
 	if w.pending == nil {
 		return nil, nil
