@@ -109,8 +109,14 @@ func (c crash) killedAt(t *testing.T, killAt int) bool {
 	if err != nil {
 		t.Fatalf("the next writer: %v", err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
-		t.Errorf("killed at operation %d: not swept: %v", killAt, left)
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range left {
+		if err := Verify(filepath.Join(dir, e.Name())); err != nil || !folderPattern.MatchString(e.Name()) {
+			t.Errorf("the next writer left %s, which is no whole snapshot: %v", e.Name(), err)
+		}
 	}
 	newestHolds(t, dir, newest)
 	if _, errs := rs.write(content(c.step, 2)); errs[0] != nil {

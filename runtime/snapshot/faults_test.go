@@ -97,6 +97,33 @@ func failsAt(t *testing.T, size, before, at int, errno syscall.Errno) bool {
 	return true
 }
 
+// TestRemovalFailsToo lets a snapshot fail and leave its folder: the same step
+// can be written again by the same writer.
+func TestRemovalFailsToo(t *testing.T) {
+	dir := t.TempDir()
+	mustWrite(t, dir, 1, content(1, 0))
+	failing := true
+	rs, err := open(1, dir, Keep{Newest: 9}, disk{before: func(op, _ string) error {
+		if failing && (op == "write" || op == "remove") {
+			return unix.EIO
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, errs := rs.write(content(2, 0)); errs[0] == nil {
+		t.Error("no error")
+	}
+	newestHolds(t, dir, content(1, 0))
+	failing = false
+	if _, errs := rs.write(content(2, 1)); errs[0] != nil {
+		t.Error(errs[0])
+	}
+	newestHolds(t, dir, content(2, 1))
+	has(t, dir, 1, 2)
+}
+
 const mountedVariable = "SNAPSHOT_TEST_MAY_MOUNT"
 
 // TestFullDisk fills a real file system. Without the right to mount one, the

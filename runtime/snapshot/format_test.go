@@ -22,7 +22,7 @@ func largeContent() Content {
 	for i := range x {
 		x[i] = float32(uint32(i) * 2654435761 >> 8)
 	}
-	c.Tensors["large.safetensors"] = []Tensor{{"x", []int{len(x)}, x}}
+	c.Tensors["large.safetensors"] = []Tensor{{"x", []int{len(x)}, x}, {"y", []int{3}, x[:3]}, {"z", []int{len(x) - 5}, x[5:]}}
 	c.Blobs["odd"] = bytes.Repeat([]byte("odd"), chunkBytes/3+1)
 	return c
 }
@@ -112,6 +112,16 @@ func TestSafetensors(t *testing.T) {
 		}
 		if covered != len(values) {
 			t.Errorf("%s: tensors cover %d bytes of %d", name, covered, len(values))
+		}
+	}
+}
+
+// TestAlignment holds that values begin at multiples of 8 bytes.
+func TestAlignment(t *testing.T) {
+	for n := 1; n <= 8; n++ {
+		head, err := header([]Tensor{{strings.Repeat("a", n), []int{1}, []float32{1}}})
+		if err != nil || len(head)%8 != 0 || binary.LittleEndian.Uint64(head) != uint64(len(head)-8) {
+			t.Errorf("a name of %d letters: header of %d bytes, %v", n, len(head), err)
 		}
 	}
 }

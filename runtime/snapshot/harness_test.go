@@ -107,8 +107,8 @@ func (g group) Broadcast(_ context.Context, b []byte) ([]byte, error) {
 }
 
 // content is a snapshot that its step and version determine to the last byte:
-// several small chunks, odd sizes, an empty tensor, a scalar, an empty file, a
-// file without tensors.
+// several small chunks, some of which begin in one tensor and end in another, odd
+// sizes, an empty tensor, a scalar, an empty file, a file without tensors.
 func content(step, version int) Content {
 	values := func(n, salt int) []float32 {
 		x := make([]float32, n)
@@ -124,7 +124,7 @@ func content(step, version int) Content {
 		Tensors: map[string][]Tensor{
 			"model.safetensors":     {{"wte", []int{11, 81}, values(11*81, 3)}, {"b", []int{}, values(1, 5)}, {"a.none", []int{0, 4}, nil}},
 			"none.safetensors":      {},
-			"optimizer.safetensors": {{"m.wte", []int{7, 11}, values(77, 13)}},
+			"optimizer.safetensors": {{"m.wte", []int{7, 11}, values(77, 13)}, {"m.a", []int{401}, values(401, 17)}, {"m.b", []int{3, 3}, values(9, 19)}, {"m.c", []int{607}, values(607, 23)}},
 		},
 		Blobs: map[string][]byte{"config.json": []byte("{}\n"), "empty": {}},
 	}
