@@ -12,8 +12,6 @@ typedef void (*ddp_task)(void *arg, int i, int thread);
 // NULL when a thread cannot be started.
 ddp_pool *ddp_pool_new(int threads);
 
-int ddp_pool_threads(const ddp_pool *p);
-
 // ddp_parallel runs task 0 to n-1 and returns when all have finished. Which
 // thread runs which task is not determined, so tasks must not depend on it.
 void ddp_parallel(ddp_pool *p, int n, ddp_task task, void *arg);
