@@ -8,7 +8,7 @@ import (
 
 // bar is the state of a progress bar.
 type bar struct {
-	total   int
+	total   int // steps; 0: not known
 	begun   bool
 	last    Step
 	valLoss *float64
@@ -20,7 +20,7 @@ type bar struct {
 const smoothing = 0.1
 
 func (b *bar) step(s Step) {
-	if !b.begun {
+	if !b.begun || s.Generation != b.last.Generation || !finite(b.rate) || !finite(b.stepMS) {
 		b.rate, b.stepMS = s.TokensPerS, s.StepMS
 	}
 	b.begun, b.last = true, s
@@ -31,71 +31,58 @@ func (b *bar) step(s Step) {
 // resumed starts the bar at a step that an earlier run reached.
 func (b *bar) resumed(step int) { b.last.Step = step }
 
-// text is everything that there is to say of the newest step.
-func (b *bar) text() string { return strings.Join(b.parts(), "  ") }
-
-// parts are the pieces in order of importance.
+// parts are the pieces of what there is to say of the newest step, in order of
+// importance.
 func (b *bar) parts() []string {
 	s := b.last
-	parts := []string{fmt.Sprintf("%d/%d", s.Step, b.total), fmt.Sprintf("loss %.4f", s.Loss)}
-	if left := b.total - s.Step; left > 0 {
-		parts = append(parts, remaining(time.Duration(float64(left)*b.stepMS*float64(time.Millisecond)))+" left")
+	parts := []string{fmt.Sprintf("step %d", s.Step), "loss " + decimal(s.Loss)}
+	if b.total > 0 {
+		parts[0] = fmt.Sprintf("%d/%d", s.Step, b.total)
 	}
-	parts = append(parts, fmt.Sprintf("%s tok/s", short(b.rate)))
+	if left := float64(b.total-s.Step) * b.stepMS * float64(time.Millisecond); left > 0 && left < 1e18 {
+		parts = append(parts, remaining(time.Duration(left))+" left")
+	}
+	parts = append(parts, short(b.rate)+" tok/s")
 	if b.valLoss != nil {
-		parts = append(parts, fmt.Sprintf("val %.4f", *b.valLoss))
+		parts = append(parts, "val "+decimal(*b.valLoss))
+	}
+	if s.Generation > 0 {
+		parts = append(parts, fmt.Sprintf("gen %d", s.Generation))
 	}
 	parts = append(parts, fmt.Sprintf("lr %.2g", s.LR))
-	if s.Generation > 0 {
-		parts = append(parts, fmt.Sprintf("generation %d", s.Generation))
+	if s.WorldSize > 1 {
+		parts = append(parts, count(s.WorldSize, "rank"))
 	}
 	return parts
 }
 
-// line is the bar in at most width columns: the pieces that fit, the bar itself
-// in what is left over.
+// text is the newest step as a plain line.
+func (b *bar) text() string { return strings.Join(b.parts(), "  ") }
+
+// The bar itself has at least these columns, brackets included, and at most.
+const (
+	leastBar = 7
+	mostBar  = 42
+)
+
+// line is the bar in at most width columns: as many of the pieces as fit beside
+// it, closer together where not all do. Where not even the first two do, the bar
+// gives way.
 func (b *bar) line(width int) string {
-	text := ""
-	for _, p := range b.parts() {
-		if len(text)+2+len(p) > width {
-			break
-		}
-		text += "  " + p
+	parts, gap := b.parts(), "  "
+	if leastBar+len(gap)+len(b.text()) > width {
+		gap = " "
 	}
-	room := min(width-len(text)-2, 40)
-	if room < 5 {
-		return strings.TrimPrefix(text, "  ")
+	text, n := "", 0
+	for n < len(parts) && leastBar+len(text)+len(gap)+len(parts[n]) <= width {
+		text += gap + parts[n]
+		n++
 	}
-	full := 0
-	if b.total > 0 {
-		full = min(room, room*b.last.Step/b.total)
+	if n < 2 || b.total <= 0 {
+		text = strings.Join(parts, gap)
+		return text[:max(0, min(width, len(text)))]
 	}
+	room := min(width-len(text), mostBar) - 2
+	full := max(0, min(room, room*b.last.Step/b.total))
 	return "[" + strings.Repeat("#", full) + strings.Repeat("-", room-full) + "]" + text
-}
-
-// remaining is a duration in its two largest units.
-func remaining(d time.Duration) string {
-	s := int(d.Round(time.Second).Seconds())
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 3600:
-		return fmt.Sprintf("%dm%02ds", s/60, s%60)
-	default:
-		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
-	}
-}
-
-// short is a rate in three or four characters.
-func short(x float64) string {
-	switch {
-	case x >= 1e6:
-		return fmt.Sprintf("%.1fM", x/1e6)
-	case x >= 1e4:
-		return fmt.Sprintf("%.0fk", x/1e3)
-	case x >= 1e3:
-		return fmt.Sprintf("%.1fk", x/1e3)
-	default:
-		return fmt.Sprintf("%.0f", x)
-	}
 }

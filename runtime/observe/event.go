@@ -1,9 +1,8 @@
-// Package observe holds what a run tells: events as JSON lines, for scripts and
-// between processes, and the same events drawn for a person.
 package observe
 
 // Event is one thing that happened. Each is a struct whose JSON fields are a
-// contract with scripts; Marshal adds "event" and "time".
+// contract with scripts; Marshal adds "event" and "time". A number that is not
+// finite becomes null, since JSON has no word for it.
 type Event interface {
 	// Kind is the value of "event".
 	Kind() string
@@ -57,7 +56,7 @@ type Failure struct {
 	PID        int      `json:"pid"`
 	Cause      string   `json:"cause"`
 	ExitCode   int      `json:"exit_code"`
-	Signal     string   `json:"signal"`
+	Signal     string   `json:"signal"` // that killed it, as "SIGKILL"; "" when it exited
 	ErrorFile  string   `json:"error_file"`
 	Generation int      `json:"generation"`
 	LogTail    []string `json:"log_tail,omitempty"` // the rank's last lines
@@ -65,7 +64,7 @@ type Failure struct {
 
 // Recovered is the first step after a failure.
 type Recovered struct {
-	Mode       string  `json:"mode"` // restart
+	Mode       string  `json:"mode"` // live, restart
 	Generation int     `json:"generation"`
 	WorldSize  int     `json:"world_size"`
 	Step       int     `json:"step"`

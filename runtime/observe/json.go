@@ -1,87 +1,66 @@
 package observe
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
+	"reflect"
+	"strings"
 	"time"
 )
 
 // timeFormat is RFC 3339 with all nine digits of a nanosecond.
 const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// header is what every line begins with.
-type header struct {
-	Event string `json:"event"`
-	Time  string `json:"time"`
-}
-
-// Marshal is the event as one JSON object without newline. It fails when a
-// number is not finite: JSON has no word for it, and no event should hold one.
+// Marshal is the event as one JSON object without newline. Numbers that are not
+// finite become null.
 func Marshal(at time.Time, e Event) ([]byte, error) {
-	head, err := json.Marshal(header{e.Kind(), at.UTC().Format(timeFormat)})
-	if err != nil {
-		return nil, fmt.Errorf("encode event %s: %w", e.Kind(), err)
+	at = at.UTC()
+	if !writable(at) {
+		return nil, fmt.Errorf("encode event %s: RFC 3339 has no year %d", e.Kind(), at.Year())
 	}
-	body, err := json.Marshal(e)
-	if err != nil {
-		return nil, fmt.Errorf("encode event %s: %w", e.Kind(), err)
+	line := fmt.Appendf(nil, `{"event":%q,"time":%q`, e.Kind(), at.Format(timeFormat))
+	v := reflect.ValueOf(e)
+	for i, f := range fieldsOf(v.Type()) {
+		if f.optional && v.Field(i).IsZero() {
+			continue
+		}
+		value, err := encode(v.Field(i))
+		if err != nil {
+			return nil, fmt.Errorf("encode event %s: %s: %w", e.Kind(), f.name, err)
+		}
+		line = append(fmt.Appendf(line, `,%q:`, f.name), value...)
 	}
-	// {"event":...,"time":...} and {"a":...} become one object.
-	return append(append(head[:len(head)-1], ','), body[1:]...), nil
+	return append(line, '}'), nil
 }
 
-// decoders read the body of each kind.
-var decoders = map[string]func(line []byte) (Event, error){
-	"rank_up": decode[RankUp], "step": decode[Step], "eval": decode[Eval], "snapshot": decode[Snapshot],
-	"failure": decode[Failure], "recovered": decode[Recovered], "member": decode[Member], "done": decode[Done],
-	"resumed": decode[Resumed], "warning": decode[Warning], "check": decode[Check], "bench": decode[Bench],
+// writable holds for the years that RFC 3339 can write.
+func writable(at time.Time) bool { return at.Year() >= 0 && at.Year() <= 9999 }
+
+// field is how a struct's field looks in JSON.
+type field struct {
+	name     string
+	optional bool // left out when zero
 }
 
-// decode reads a line that has a header and T's fields and nothing else.
-func decode[T Event](line []byte) (Event, error) {
-	var all struct {
-		header
-		Body T
+// fieldsOf are the fields of an event's type, in its own order.
+func fieldsOf(t reflect.Type) []field {
+	fields := make([]field, t.NumField())
+	for i := range fields {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		fields[i] = field{name, options == "omitempty"}
 	}
-	if err := json.Unmarshal(line, &all.header); err != nil {
-		return nil, err
-	}
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(line, &fields); err != nil {
-		return nil, err
-	}
-	delete(fields, "event")
-	delete(fields, "time")
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
-	strict := json.NewDecoder(bytes.NewReader(body))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&all.Body); err != nil {
-		return nil, err
-	}
-	return all.Body, nil
+	return fields
 }
 
-// Parse reads what Marshal wrote; unknown kinds and fields are errors.
-func Parse(line []byte) (time.Time, Event, error) {
-	var h header
-	if err := json.Unmarshal(line, &h); err != nil {
-		return time.Time{}, nil, fmt.Errorf("decode event: %w", err)
+// encode is json.Marshal, with null for a number that is not finite.
+func encode(v reflect.Value) ([]byte, error) {
+	x := v
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		x = v.Elem()
 	}
-	read, ok := decoders[h.Event]
-	if !ok {
-		return time.Time{}, nil, fmt.Errorf("decode event: unknown kind %q", h.Event)
+	if x.Kind() == reflect.Float64 && (math.IsNaN(x.Float()) || math.IsInf(x.Float(), 0)) {
+		return []byte("null"), nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, h.Time)
-	if err != nil {
-		return time.Time{}, nil, fmt.Errorf("decode event %s: time: %w", h.Event, err)
-	}
-	e, err := read(line)
-	if err != nil {
-		return time.Time{}, nil, fmt.Errorf("decode event %s: %w", h.Event, err)
-	}
-	return at, e, nil
+	return json.Marshal(v.Interface())
 }
