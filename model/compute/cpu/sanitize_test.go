@@ -10,38 +10,61 @@ import (
 	"time"
 )
 
-// TestSanitizers compiles the C files and testdata/sweep.c under gcc's
-// sanitizers, which see what a fault or a wrong result would not show: reads of
-// a neighbour's memory, undefined arithmetic, races between threads.
+const (
+	memoryAndArithmetic = "-fsanitize=address,undefined"
+	races               = "-fsanitize=thread"
+)
+
+// TestSanitizers runs the C files under gcc's sanitizers, which see what a fault
+// or a wrong result would not show: reads of a neighbour's memory, undefined
+// arithmetic, races between threads.
 func TestSanitizers(t *testing.T) {
-	for _, s := range []struct{ name, flag, threads string }{
-		{"memory and arithmetic", "-fsanitize=address,undefined", "1"},
-		{"races", "-fsanitize=thread", "3"},
+	operations, err := filepath.Glob("*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations = append(operations, "testdata/sweep.c")
+	pool := []string{"-Wl,--wrap=pthread_create", "pool.c", "testdata/pool.c"}
+	for _, s := range []struct {
+		name, flag string
+		sources    []string
+		threads    []string // of one run each
+	}{
+		{"memory and arithmetic of operations", memoryAndArithmetic, operations, []string{"1", "3"}},
+		{"races of operations", races, operations, []string{"3"}},
+		{"memory of the pool", memoryAndArithmetic, pool, []string{"1", "3"}},
+		{"races of the pool", races, pool, []string{"3", "6"}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			compile := compiler(t, s.flag)
-			files, err := filepath.Glob("*.c")
-			if err != nil {
-				t.Fatal(err)
-			}
-			sweep := filepath.Join(t.TempDir(), "sweep")
-			args := append([]string{"-O1", "-g", "-std=gnu11", "-Wno-psabi", "-fno-sanitize-recover=all", "-I.", s.flag, "-o", sweep, "testdata/sweep.c"}, files...)
-			if out, err := compile(append(args, "-lm", "-lpthread")...); err != nil {
-				t.Fatalf("compile the sweep: %v\n%s", err, out)
-			}
+			program := sanitized(t, s.flag, s.sources)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // it takes seconds, unless threads wait for ever
 			defer cancel()
-			if out, err := exec.CommandContext(ctx, sweep, s.threads).CombinedOutput(); err != nil {
-				t.Fatalf("run the sweep: %v, %v\n%s", err, ctx.Err(), out)
+			for _, threads := range s.threads {
+				if out, err := exec.CommandContext(ctx, program, threads).CombinedOutput(); err != nil {
+					t.Errorf("%s threads: %v, %v\n%s", threads, err, ctx.Err(), out)
+				}
 			}
 		})
 	}
 }
 
+// sanitized builds a program that ends at a sanitizer's first finding.
+func sanitized(t *testing.T, flag string, sources []string) string {
+	t.Helper()
+	compile := compiler(t, flag)
+	program := filepath.Join(t.TempDir(), "program")
+	args := append([]string{"-O1", "-g", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-fno-sanitize-recover=all", "-I.", flag, "-o", program}, sources...)
+	if out, err := compile(append(args, "-lm", "-lpthread")...); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	return program
+}
+
 // compiler runs the C compiler. It skips the test where that, or the flag's
 // runtime library, is not installed: an empty program shows it.
 func compiler(t *testing.T, flag string) func(args ...string) ([]byte, error) {
+	t.Helper()
 	cc := os.Getenv("CC")
 	if cc == "" {
 		cc = "cc"

@@ -24,6 +24,7 @@ static ddp_matrix matrix(const float *p, int64_t rows, int64_t columns, int tran
 }
 
 static const ddp_drop dropping = {.on = 1, .threshold = 1u << 30, .key0 = 1, .key1 = 2, .scale = 1.25f, .rows_per = 3};
+static const ddp_drop keeping = {.scale = 1, .rows_per = 3};
 
 static void check(const ddp_product *g) {
   for (int64_t i = 0; i < g->m; i++)
@@ -63,24 +64,34 @@ static void products(ddp_backend *b, int64_t m, int64_t k, int64_t n) {
 static void rows(ddp_backend *b, int64_t batch, int64_t t, int64_t c) {
   int64_t m = batch * t, v = c + 2;
   float *x = values(m * c, 1), *y = values(m * c, 2), *mean = values(m, 3), *rstd = values(m, 4), *w = values(c, 5),
-        *bias = values(c, 6), *wte = values(v * c, 7), *wpe = values(t * c, 8), *logits = values(m * v, 9);
+        *bias = values(c, 6), *dx = values(m * c, 10), *dw = values(c, 11), *wte = values(v * c, 7), *wpe = values(t * c, 8), *logits = values(m * v, 9);
   int32_t *tokens = symbols(m, (int)v - 1), *targets = symbols(m, (int)v - 1);
   for (int64_t i = 0; i < m; i++) tokens[i] += tokens[i] < 0;
-  ddp_layernorm(b, y, mean, rstd, x, w, bias, m, c);
-  ddp_layernorm_grad(b, x, w, bias, y, x, w, mean, rstd, m, c);
-  ddp_drop_rows(b, y, x, &dropping, m, c);
-  ddp_embed(b, y, wte, wpe, tokens, &dropping, batch, t, c);
-  ddp_embed_grad(b, wte, wpe, y, tokens, &dropping, batch, t, c);
+  for (int biased = 0; biased < 2; biased++) {
+    ddp_layernorm(b, y, mean, rstd, x, w, biased ? bias : NULL, m, c);
+    ddp_layernorm_grad(b, dx, dw, biased ? bias : NULL, y, x, w, mean, rstd, m, c);
+  }
+  for (int i = 0; i < 2; i++) {
+    const ddp_drop *drop = i ? &dropping : &keeping;
+    ddp_drop_rows(b, y, x, drop, m, c);
+    ddp_drop_rows(b, y, y, drop, m, c);
+    ddp_embed(b, y, wte, wpe, tokens, drop, batch, t, c);
+    ddp_embed_grad(b, wte, wpe, y, tokens, drop, batch, t, c);
+  }
   for (int grad = 0; grad < 2; grad++) ddp_cross_entropy(b, mean, logits, targets, m, v - 1, grad);
-  free(x), free(y), free(mean), free(rstd), free(w), free(bias), free(wte), free(wpe), free(logits), free(tokens), free(targets);
+  free(x), free(y), free(mean), free(rstd), free(w), free(bias), free(dx), free(dw);
+  free(wte), free(wpe), free(logits), free(tokens), free(targets);
 }
 
 static void attention(ddp_backend *b, int batch, int t, int h, int d) {
   int64_t m = (int64_t)batch * t, c = (int64_t)h * d;
   float *qkv = values(m * 3 * c, 1), *dqkv = values(m * 3 * c, 2), *out = values(m * c, 3), *dout = values(m * c, 4),
         *lse = values(m * h, 5);
-  ddp_attention a = {.out = out, .lse = lse, .dqkv = dqkv, .qkv = qkv, .dout = dout, .b = batch, .t = t, .h = h, .d = d, .drop = dropping};
-  for (int grad = 0; grad < 2; grad++) ddp_attend(b, &a, grad);
+  ddp_attention a = {.out = out, .lse = lse, .dqkv = dqkv, .qkv = qkv, .dout = dout, .b = batch, .t = t, .h = h, .d = d};
+  for (int i = 0; i < 2; i++) {
+    a.drop = i ? dropping : keeping;
+    for (int grad = 0; grad < 2; grad++) ddp_attend(b, &a, grad);
+  }
   free(qkv), free(dqkv), free(out), free(dout), free(lse);
 }
 
@@ -91,6 +102,8 @@ static void flat(ddp_backend *b, int64_t n) {
   ddp_adamw a = {.lr = .1f, .beta1 = .9f, .beta2 = .95f, .eps = 1e-8f, .decay = .1f, .grad_scale = 1, .correction1 = .1f, .correction2 = .05f};
   ddp_adamw_step(b, p, g, m, v, n, &a);
   ddp_add(b, p, g, n);
+  ddp_zero(b, m, n);
+  ddp_copy(b, v, g, n);
   ddp_block_squares(b, sums, p, n, 4096);
   free(p), free(g), free(m), free(v);
 }
@@ -106,6 +119,7 @@ static void sweep(const ddp_kernels *k, int threads) {
   }
   products(b, 241, 513, 49);
   products(b, 3, 5, 4099);
+  attention(b, 1, 193, 2, 20);
   flat(b, 100000);
   ddp_close(b);
 }
