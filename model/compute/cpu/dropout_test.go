@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"ddp/model/compute"
@@ -36,6 +37,36 @@ func TestDropoutIsTheDefinedStream(t *testing.T) {
 				}
 				if got != want {
 					t.Fatalf("%s, %d channels: element %d is %v, want %v", isa, c, i, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestWordsOfManyStreams holds random streams, lengths and shapes against Philox itself.
+func TestWordsOfManyStreams(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	backends := make([]compute.Backend, len(ISAs()))
+	for i, isa := range ISAs() {
+		backends[i] = open(t, isa, 1)
+	}
+	for range 300 {
+		d := compute.Dropout{P: 0.05 + 0.9*r.Float32(), Seed: r.Uint64(), Step: r.Uint32(), FirstSample: r.Uint32(),
+			Layer: r.Uint32(), Site: compute.Site(r.UintN(4)), RowsPer: 1 + r.IntN(9)}
+		rows, c := 1+r.IntN(20), 1+r.IntN(600)
+		dx := goMemory(rows * c)
+		for i, b := range backends {
+			one := goMemory(rows * c)
+			for j := range one.Host() {
+				one.Host()[j] = 1
+			}
+			b.DropoutGrad(dx, one, rows, c, d)
+			for j, got := range dx.Host() {
+				sample, element := j/c/d.RowsPer, j/c%d.RowsPer*c+j%c
+				word := compute.Philox4x32([4]uint32{uint32(element / 4), d.FirstSample + uint32(sample), d.Layer<<8 | uint32(d.Site), d.Step},
+					[2]uint32{uint32(d.Seed), uint32(d.Seed >> 32)})[element%4]
+				if kept := word >= d.Threshold(); kept != (got != 0) {
+					t.Fatalf("%s: %d rows of %d, %+v: element %d has the word %#x, kept is %v", ISAs()[i], rows, c, d, j, word, got != 0)
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -81,25 +82,84 @@ func TestGELU(t *testing.T) {
 	}
 }
 
-// TestGELUOfExtremes: huge inputs keep their limits, and a NaN stays one.
+// extremes are float32 values of every kind, the last three +Inf, NaN and -Inf.
+func extremes() []float32 {
+	var x []float32
+	for e := -149; e <= 127; e++ {
+		x = append(x, float32(math.Ldexp(1, e)), float32(-math.Ldexp(1, e)), float32(math.Ldexp(1.5, e)))
+	}
+	for i := -1000; i <= 1000; i++ {
+		x = append(x, float32(i)/10)
+	}
+	return append(x, 0, math.MaxFloat32, -math.MaxFloat32, float32(math.Inf(1)), float32(math.NaN()), float32(math.Inf(-1)))
+}
+
+// limit is f, with the limits that its float64 formula loses to 0 times infinity.
+func limit(f func(float64) float64, rising float64) func(float64) float64 {
+	return func(x float64) float64 {
+		switch {
+		case x > 50 && rising == 1:
+			return 1
+		case x > 50:
+			return x
+		case x < -50:
+			return 0
+		}
+		return f(x)
+	}
+}
+
+// TestGELUOfExtremes: from the least denormal to the largest number values and
+// gradients are those of the sweep or their limits, and a NaN stays one. At -Inf,
+// and for gradients at either infinity, a NaN is as good: 0 times infinity.
 func TestGELUOfExtremes(t *testing.T) {
-	nan := float32(math.NaN())
-	in := []float32{1e30, 3e38, 0, nan, 60}
+	x := extremes()
+	n := len(x)
+	finite := n - 2
+	value := func(x, want float64) float64 { return (4+8*min(math.Abs(tanhArgument(x)), 90))*ulp(want) + 1e-36 }
+	grad := func(_, _ float64) float64 { return 0x1p-22 }
 	for _, isa := range ISAs() {
 		b := open(t, isa, 1)
-		n := len(in)
-		y, pre, grad, dw := b.Alloc(n), b.Alloc(n), b.Alloc(n), b.Alloc(n)
-		for _, kind := range []compute.GELU{compute.GELUExact, compute.GELUTanh} {
-			b.LinearGELU(y, pre, ones(b, 1), compute.HostBuffer(in), compute.Buffer{}, 1, 1, n, kind)
-			b.LinearGELUGrad(grad, dw, compute.Buffer{}, ones(b, 1), y, compute.HostBuffer(in), ones(b, n), 1, n, 1, kind)
-			for i, x := range in {
-				wantGrad := map[bool]float32{true: 0.5, false: 1}[x == 0]
-				if x != x {
-					if y.Host()[i] == y.Host()[i] || grad.Host()[i] == grad.Host()[i] {
-						t.Errorf("%s kind %d: NaN became %v, gradient %v", isa, kind, y.Host()[i], grad.Host()[i])
+		y, pre, dx, dw := b.Alloc(n), b.Alloc(n), b.Alloc(n), b.Alloc(n)
+		for kind, f := range []struct{ value, grad func(float64) float64 }{
+			compute.GELUTanh: {tanhGELU, tanhGELUGrad}, compute.GELUExact: {exactGELU, exactGELUGrad},
+		} {
+			b.LinearGELU(y, pre, ones(b, 1), compute.HostBuffer(x), compute.Buffer{}, 1, 1, n, compute.GELU(kind))
+			b.LinearGELUGrad(dx, dw, compute.Buffer{}, ones(b, 1), y, compute.HostBuffer(x), ones(b, n), 1, n, 1, compute.GELU(kind))
+			name := fmt.Sprintf("%s GELU %d", isa, kind)
+			for i := range finite {
+				want := limit(f.value, 0)(float64(x[i]))
+				if float64(y.Host()[i]) == want {
+					continue // infinity too
+				}
+				within(t, name, x[i:i+1], y.Host()[i:i+1], limit(f.value, 0), value)
+			}
+			within(t, name+" gradient", x[:finite-1], dx.Host()[:finite-1], limit(f.grad, 1), grad)
+			if v, g := y.Host()[finite], dx.Host()[finite]; v == v || g == g {
+				t.Errorf("%s: NaN became %v, gradient %v", name, v, g)
+			}
+		}
+	}
+}
+
+// TestSoftmaxOfExtremes: -Inf has no weight, however many logits share a vector
+// with it; a NaN or +Inf anywhere makes the loss NaN.
+func TestSoftmaxOfExtremes(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for _, isa := range ISAs() {
+		b := open(t, isa, 1)
+		for _, v := range []int{2, 3, 16, 17, 65, 130} {
+			for at := range v {
+				for _, odd := range []float32{-inf, -math.MaxFloat32, float32(math.NaN()), inf} {
+					logits, loss := b.Alloc(v), b.Alloc(1)
+					logits.Host()[at] = odd
+					b.CrossEntropy(loss, logits, []int32{int32((at + 1) % v)}, 1, v, true)
+					got, p := float64(loss.Host()[0]), logits.Host()[at]
+					if broken := odd != odd || odd == inf; broken && !math.IsNaN(got) {
+						t.Fatalf("%s: %v among %d logits gives the loss %v", isa, odd, v, got)
+					} else if want := math.Log(float64(v - 1)); !broken && (math.Abs(got-want) > ulp(want) || p != 0) {
+						t.Fatalf("%s: %v among %d logits: loss %v, want %v, probability %v", isa, odd, v, got, want, p)
 					}
-				} else if y.Host()[i] != x || grad.Host()[i] != wantGrad {
-					t.Errorf("%s kind %d of %v: %v, gradient %v", isa, kind, x, y.Host()[i], grad.Host()[i])
 				}
 			}
 		}

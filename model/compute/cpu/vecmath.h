@@ -88,7 +88,7 @@ static inline vf vgate(vf x) { return vexp(vmin(vset(87), x * (-2 * U1 - 2 * U3 
 // is constant where it is called leaves no branch.
 static inline vf vgelu(vf x, int kind) {
   if (kind) return x * vphi(x, vgauss(x));
-  return x / (1.0f + vgate(x));
+  return vmax(vset(-30), x) / (1.0f + vgate(x)); // below -30 the quotient is as good as 0, however large x
 }
 
 // vgelu_grad is its derivative.
