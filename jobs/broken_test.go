@@ -97,7 +97,7 @@ var broken = []struct {
 	{"tokenizer", text + "data.tokenizer = \"chars\"\n", []string{`j.toml:2:18: data.tokenizer: must be "char", "byte" or the path of a saved tokenizer, not "chars" (did you mean "char"?)`}},
 
 	// not yet
-	{"live recovery", text + "[recovery]\nmode = \"live\"\n", []string{`j.toml:3:8: recovery.mode: live recovery is not available yet; use restart`}},
+	{"no such recovery", text + "[recovery]\nmode = \"lively\"\n", []string{`j.toml:3:8: recovery.mode: must be "live" or "restart", not "lively" (did you mean "live"?)`}},
 	{"tokens", "data.source = \"tokens\"\n", []string{`j.toml:1:15: data.source: source "tokens" is not available yet; use text`}},
 	{"gpt2", text + "data.tokenizer = \"gpt2\"\n", []string{`j.toml:2:18: data.tokenizer: tokenizer "gpt2" is not available yet; use char or byte`}},
 	{"bfloat16", text + "train.precision = \"bfloat16\"\n", []string{`j.toml:2:19: train.precision: bfloat16 is not available yet; use float32`}},

@@ -40,10 +40,11 @@ type Node struct {
 
 // Recovery is table [recovery]: what happens after a failure.
 type Recovery struct {
-	Mode        string        // "restart"
+	Mode        string        // "live" or "restart"
 	MaxRestarts int           // within Window
 	Window      time.Duration // at least a second
 	Grace       time.Duration // between asking a rank to end and killing it
+	HangTimeout time.Duration // at least a second
 }
 
 // Model is table [model]. The sizes are those of the preset when there is one.

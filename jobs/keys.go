@@ -77,15 +77,16 @@ func topKeys() []Key {
 		{Name: "cluster.max_nodes", Derived: "as many as nodes are listed, at least min_nodes", Doc: "most nodes that train",
 			kind: integer(1, maxNodes, func(j *Job) *int { return &j.Cluster.MaxNodes })},
 
-		{Name: "recovery.mode", Default: `"restart"`, Doc: "after a failure; restart: all ranks start again from the last good snapshot",
-			kind: choice([]string{"restart"}, map[string]string{"live": "live recovery is not available yet; use restart"},
-				func(j *Job) *string { return &j.Recovery.Mode })},
+		{Name: "recovery.mode", Default: `"live"`, Doc: "after a failure; live: the ranks that survive go on and give a new one their state; restart: all ranks start again from the last good snapshot",
+			kind: choice([]string{"live", "restart"}, nil, func(j *Job) *string { return &j.Recovery.Mode })},
 		{Name: "recovery.max_restarts", Default: "10", Doc: "failures within the window after which the job gives up",
 			kind: integer(0, math.MaxInt, func(j *Job) *int { return &j.Recovery.MaxRestarts })},
 		{Name: "recovery.window", Default: `"1h"`, Doc: "how long a restart counts",
 			kind: duration(time.Second, "", func(j *Job) *time.Duration { return &j.Recovery.Window })},
 		{Name: "recovery.grace", Default: `"30s"`, Doc: "how long a rank has to end on its own before it is killed",
 			kind: duration(0, "at once", func(j *Job) *time.Duration { return &j.Recovery.Grace })},
+		{Name: "recovery.hang_timeout", Default: `"2m"`, Doc: "how long a rank may wait for another, or complete nothing, before that one counts as hung and is replaced", aliases: []string{"timeout"},
+			kind: duration(time.Second, "", func(j *Job) *time.Duration { return &j.Recovery.HangTimeout })},
 	}
 }
 

@@ -28,7 +28,7 @@ func TestDefaults(t *testing.T) {
 	want := &Job{
 		Name: "first-try", Device: "auto",
 		Cluster:  Cluster{MinNodes: 1, MaxNodes: 1},
-		Recovery: Recovery{Mode: "restart", MaxRestarts: 10, Window: time.Hour, Grace: 30 * time.Second},
+		Recovery: Recovery{Mode: "live", MaxRestarts: 10, Window: time.Hour, Grace: 30 * time.Second, HangTimeout: 2 * time.Minute},
 		Model: Model{
 			Preset: "gpt-mini", Layers: 6, Heads: 6, Embed: 192, BlockSize: 128,
 			Tied: true, Bias: true, GELU: "tanh", Dropout: 0.1, EmbdDrop: 0.1, ResidDrop: 0.1, AttnDrop: 0.1,

@@ -61,7 +61,7 @@ var badInputs = []badInput{
 	{"block of zero", "", "", set("model.block_size=0"), ``},
 	{"device", "", "", set(`device="cuda"`), `--set device="cuda": device: cuda is not available yet; use cpu`},
 	{"bfloat16", "", "", set(`train.precision="bfloat16"`), ``},
-	{"live", "", "", set(`recovery.mode="live"`), ``},
+	{"no such recovery", "", "", set(`recovery.mode="lively"`), ``},
 	{"schedule", "", "", set(`optimizer.schedule="cosin"`), ``},
 	{"warm-up too long", textJob + "[optimizer]\nwarmup_steps = 50\n", "", run(), ``},
 	{"empty text", "", " ", run(), ``},

@@ -9,11 +9,11 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"ddp/data"
-	"ddp/jobs"
+	"ddp/model/compute"
 	"ddp/model/train"
 	"ddp/runtime/launch"
 	"ddp/runtime/observe"
@@ -41,12 +41,15 @@ func (r *rank) showName() {
 
 // rank is one rank's process.
 type rank struct {
-	place   launch.Rank
+	place   launch.Rank // in the generation at hand; in the first one, as the environment says
+	orders  *orders     // from the agent; nil: there is no agent, or it gives none
 	control train.Control
-	trainer *train.Trainer
+	trainer atomic.Pointer[train.Trainer]
+	backend compute.Backend
 
-	mu     sync.Mutex // guards events: the loop and the snapshot writer both emit
-	events io.Writer
+	generation atomic.Int64 // place's, for events from the background
+	mu         sync.Mutex   // guards events: the loop and the snapshot writer both emit
+	events     io.Writer
 }
 
 // main runs the job and turns how it ended into an error file and exit code.
@@ -72,10 +75,10 @@ func (r *rank) main() (code int) {
 
 // step is the last completed step, for error reports.
 func (r *rank) step() int {
-	if r.trainer == nil {
-		return 0
+	if t := r.trainer.Load(); t != nil {
+		return t.Step()
 	}
-	return r.trainer.Step()
+	return 0
 }
 
 // listen turns signals into requests to the loop until the returned function is called.
@@ -116,7 +119,7 @@ func (r *rank) emit(e observe.Event) {
 // stamped adds the generation, which the loop does not know.
 func (r *rank) stamped(e observe.Event) observe.Event {
 	if s, ok := e.(observe.Step); ok {
-		s.Generation = r.place.Generation
+		s.Generation = int(r.generation.Load())
 		return s
 	}
 	return e
@@ -136,96 +139,15 @@ func (r *rank) run(ctx context.Context) error {
 	case p.Train != nil:
 		return r.runJob(ctx, p.Train)
 	case p.Collectives:
-		return r.inWorld(ctx, func(w *spmd.World) error { return r.collectives(ctx, w) })
+		return r.once(ctx, r.collectives)
 	case p.Bench != nil:
-		return r.inWorld(ctx, func(w *spmd.World) error { return r.benchCollectives(ctx, w, *p.Bench) })
+		return r.once(ctx, func(ctx context.Context, w *spmd.World) error { return r.benchCollectives(ctx, w, *p.Bench) })
 	default:
 		return usageError{errors.New("the launcher asked for nothing")}
 	}
 }
 
-// runJob opens the data before the rendezvous, so that bad data is an error of
-// its own and not a peer's time-out.
-func (r *rank) runJob(ctx context.Context, text []byte) error {
-	job, err := jobs.Decode(text)
-	if err != nil {
-		return fmt.Errorf("read the job from the launcher: %w", err)
-	}
-	set, err := openData(job)
-	if err != nil {
-		return err
-	}
-	return r.inWorld(ctx, func(w *spmd.World) error { return r.train(ctx, job, set, w) })
-}
-
-// inWorld joins the other ranks, calls body and leaves.
-func (r *rank) inWorld(ctx context.Context, body func(*spmd.World) error) (err error) {
-	config, closeStore, err := r.place.Connect(ctx)
-	if err != nil {
-		return fmt.Errorf("rendezvous: %w", err)
-	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-	world, err := spmd.Join(ctx, config)
-	if err != nil {
-		return fmt.Errorf("rendezvous: %w", err)
-	}
-	defer func() { err = errors.Join(err, world.Close()) }()
-	return body(world)
-}
-
-// train runs the job in a world that stands.
-func (r *rank) train(ctx context.Context, job *jobs.Job, set *data.Set, world *spmd.World) (err error) {
-	config, err := trainConfig(job, set)
-	if err != nil {
-		return err
-	}
-	resume, err := r.findResume(ctx, config, world)
-	if err != nil {
-		return err
-	}
-	backend, err := openBackend(ctx, job, world, resume)
-	if err != nil {
-		return err
-	}
-	defer backend.Close()
-	if resume != nil && resume.ISA() != backend.ISA() && world.Rank() == 0 {
-		r.emit(observe.Warning{Message: fmt.Sprintf("the snapshot was computed with %s, the run goes on with %s: it rounds differently from here on", resume.ISA(), backend.ISA())})
-	}
-	r.emit(observe.RankUp{Rank: world.Rank(), LocalRank: world.LocalRank(), Host: world.Host(), PID: os.Getpid(),
-		Generation: r.place.Generation, WorldSize: world.Size(), Device: backend.Name(), ISA: backend.ISA()})
-	r.trainer, err = train.New(ctx, config, world, backend, set, resume, r.emit)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.trainer.Close()) }()
-	out, err := r.trainer.Run(ctx, &r.control)
-	if err != nil {
-		return err
-	}
-	if out.Stopped {
-		return exitError{launch.ExitSignal(syscall.SIGTERM)}
-	}
-	if world.Rank() == 0 {
-		r.emit(observe.Done{Step: out.Step, Loss: out.Loss, ValLoss: out.ValLoss, TokensPerS: out.TokensPerS,
-			ParamsSHA256: out.ParamsSHA256, Restarts: r.place.RestartCount})
-	}
-	return nil
-}
-
-// findResume looks for the snapshot to continue from and tells about bad ones.
-func (r *rank) findResume(ctx context.Context, config train.Config, world *spmd.World) (*train.Resume, error) {
-	if config.Snapshot.Dir == "" {
-		return nil, nil
-	}
-	resume, bad, err := train.FindResume(ctx, world, config.Snapshot.Dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range bad {
-		r.emit(observe.Warning{Message: fmt.Sprintf("snapshot passed over: %v", p)})
-	}
-	if resume != nil && world.Rank() == 0 {
-		r.emit(observe.Resumed{Step: resume.Step(), Path: resume.Path()})
-	}
-	return resume, nil
+// warn sends a warning to the launcher.
+func (r *rank) warn(format string, args ...any) {
+	r.emit(observe.Warning{Message: fmt.Sprintf(format, args...)})
 }

@@ -115,8 +115,10 @@ func runJob(ctx context.Context, job *jobs.Job, sink observe.Sink) error {
 	watch := newWatch(sink)
 	res, err := elastic.Run(ctx, elastic.Spec{
 		RunID: id, Nodes: nodes(job), Payload: payload, LogDir: logDir(job, id),
+		Live: job.Recovery.Mode == "live", HangTimeout: job.Recovery.HangTimeout,
+		MinNodes: min(job.Cluster.MinNodes, max(1, len(job.Cluster.Nodes))), MaxNodes: job.Cluster.MaxNodes, MaxRanks: job.Train.Shards,
 		MaxRestarts: job.Recovery.MaxRestarts, Window: job.Recovery.Window, Grace: job.Recovery.Grace,
-		Signals: signals, OnLine: watch.line, OnEvent: watch.event, OnFailure: watch.failure,
+		Signals: signals, OnLine: watch.line, OnEvent: watch.event, OnFailure: watch.failure, OnMember: watch.member,
 	})
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ func (t *Trainer) evalGroups(windows int, losses, counts []float64) {
 	for g := t.world.Rank(); g*group < windows; g += t.world.Size() {
 		first := g * group
 		n := min(group, windows-first)
+		t.progress.Add(1)
 		for i := range n {
 			t.set.Val(first+i, x[i*block:(i+1)*block], y[i*block:(i+1)*block])
 		}

@@ -11,18 +11,24 @@ import (
 // second is there. After the last shard the nodes are spmd.Cover(lo, hi).
 type partials struct {
 	backend compute.Backend
+	flat    int              // values of a gradient
+	shards  int              // of a step
 	lo, hi  int              // shards of this rank
 	stack   []compute.Buffer // flat gradients, allocated once
 	nodes   []spmd.Node      // what the lower part of stack holds
 }
 
-func newPartials(b compute.Backend, flat, shards, size, rank int) *partials {
-	lo, hi := spmd.Shards(shards, size, rank)
-	p := &partials{backend: b, lo: lo, hi: hi}
-	for range Depth(lo, hi) {
-		p.stack = append(p.stack, b.Alloc(flat))
+func newPartials(b compute.Backend, flat, shards int) *partials {
+	return &partials{backend: b, flat: flat, shards: shards}
+}
+
+// place gives p the shards of a rank. Memory that a larger share needed stays.
+func (p *partials) place(size, rank int) {
+	p.lo, p.hi = spmd.Shards(p.shards, size, rank)
+	p.nodes = nil
+	for range Depth(p.lo, p.hi) - len(p.stack) {
+		p.stack = append(p.stack, p.backend.Alloc(p.flat))
 	}
-	return p
 }
 
 // Depth is the number of flat gradients that a rank with shards lo to hi-1

@@ -18,7 +18,8 @@ func TestPartialsAreTheCover(t *testing.T) {
 		for size := 1; size <= shards; size++ {
 			for rank := range size {
 				t.Run(fmt.Sprintf("%d shards, rank %d of %d", shards, rank, size), func(t *testing.T) {
-					p := newPartials(b, 1, shards, size, rank)
+					p := newPartials(b, 1, shards)
+					p.place(size, rank)
 					p.begin()
 					for s := p.lo; s < p.hi; s++ {
 						grads, merge := p.push(s)

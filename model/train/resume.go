@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"ddp/model"
 	"ddp/model/compute"
@@ -85,6 +86,14 @@ func (t *Trainer) load(r *Resume) error {
 	t.step = r.snap.Meta.Step
 	t.opt.SetSteps(t.step)
 	t.valLoss = r.snap.Meta.ValLoss
+	saved, err := ReadSaved(r.snap.Meta)
+	if err != nil {
+		return &MismatchError{r.snap.Path, err.Error()}
+	}
+	t.last = standing{settled: true, saved: t.step, epoch: r.snap.Meta.Epoch, loss: math.NaN()}
+	if saved.Loss != nil {
+		t.last.loss = *saved.Loss
+	}
 	return nil
 }
 

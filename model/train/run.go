@@ -11,31 +11,43 @@ import (
 	"ddp/runtime/snapshot"
 )
 
-// Run trains until MaxSteps or until control asks to stop. All ranks call it
-// together and get the same Outcome. An error names the step it happened in.
+// Run trains until MaxSteps or until control asks to stop or to pause. All ranks
+// call it together and get the same Outcome. An error names the step it
+// happened in; after one of the world's, the state is that of the last completed
+// step, and the Trainer may Leave and Enter another world.
 func (t *Trainer) Run(ctx context.Context, control *Control) (Outcome, error) {
 	loader := t.newLoader()
 	defer loader.Close()
-	cadence := newCadence(t.cfg.Snapshot, t.cfg.Batch, t.set.TrainLen(), time.Now())
-	stopped := false
-	for t.step < t.cfg.MaxSteps && !stopped {
+	if t.untold {
+		t.tellStep(0)
+		t.untold = false
+	}
+	if err := t.settle(ctx); err != nil {
+		return Outcome{}, err
+	}
+	stopped, paused := t.last.stop, false
+	for t.step < t.cfg.MaxSteps && !stopped && !paused {
 		batch, err := loader.Next(ctx)
 		if err != nil {
-			return t.outcome(false), fmt.Errorf("load batch of step %d: %w", t.step+1, err)
+			return Outcome{}, fmt.Errorf("load batch of step %d: %w", t.step+1, err)
 		}
-		res, err := t.timedStep(ctx, batch, t.ask(control, cadence))
+		agreed, err := t.timedStep(ctx, batch, t.ask(control))
 		if err != nil {
-			return t.outcome(false), err
+			return Outcome{}, err
 		}
-		if err := t.afterStep(ctx, cadence, res.vote); err != nil {
-			return t.outcome(false), err
+		if err := t.settle(ctx); err != nil {
+			return Outcome{}, err
 		}
-		stopped = res.vote.stop
+		stopped, paused = agreed.stop, agreed.pause
 	}
-	if err := t.finish(ctx, stopped && t.step < t.cfg.MaxSteps); err != nil {
-		return t.outcome(false), err
+	stopped = stopped && t.step < t.cfg.MaxSteps
+	if paused && !stopped && t.step < t.cfg.MaxSteps {
+		return Outcome{Step: t.step, Paused: true}, nil
 	}
-	return t.outcome(stopped && t.step < t.cfg.MaxSteps), nil
+	if err := t.finish(ctx, stopped); err != nil {
+		return Outcome{}, err
+	}
+	return t.outcome(stopped), nil
 }
 
 // newLoader prefetches this rank's sequences from the step that comes next.
@@ -47,45 +59,51 @@ func (t *Trainer) newLoader() *data.Loader {
 
 // ask is this rank's vote for the coming step. Every rank hears of a request for
 // a snapshot, at slightly different times; rank 0 alone asks, so that it is one.
-func (t *Trainer) ask(control *Control, cadence *cadence) vote {
-	wanted := control.snapshot.Swap(false) || cadence.timeIsUp(time.Now())
-	return vote{stop: control.stop.Load(), snapshot: t.leads() && wanted}
+func (t *Trainer) ask(control *Control) vote {
+	wanted := control.snapshot.Swap(false) || t.cadence.timeIsUp(time.Now()) || t.last.saved == owed
+	return vote{stop: control.stop.Load(), snapshot: t.leads() && wanted, pause: control.pause.Load()}
 }
 
 // timedStep is trainStep with its event.
-func (t *Trainer) timedStep(ctx context.Context, batch *data.Batch, ask vote) (stepResult, error) {
+func (t *Trainer) timedStep(ctx context.Context, batch *data.Batch, ask vote) (vote, error) {
 	began := time.Now()
 	res, err := t.trainStep(ctx, batch, ask)
 	if err != nil {
-		return res, err
+		if ask.snapshot && t.last.saved != owed {
+			t.last.saved = owed // the request is still to be met
+		}
+		return res.vote, err
 	}
 	took := time.Since(began)
-	t.loss = res.loss
+	t.last = standing{saved: t.last.saved, epoch: batch.Epoch, loss: res.loss, lr: res.lr, norm: res.norm,
+		stop: res.vote.stop, save: res.vote.snapshot}
 	t.trainTime += took
 	t.trainedSteps++
 	if t.leads() {
-		tokens := float64(t.cfg.Batch * t.cfg.Model.BlockSize)
-		t.emit(observe.Step{Step: t.step, Epoch: batch.Epoch, Loss: res.loss, LR: res.lr, GradNorm: res.norm,
-			TokensPerS: tokens / took.Seconds(), StepMS: ms(took), WorldSize: t.world.Size()})
+		t.tellStep(took.Seconds())
 	}
-	return res, nil
+	return res.vote, nil
 }
 
-// afterStep evaluates and takes a snapshot when they are due. The evaluation
-// comes first, so that the snapshot knows its validation loss.
-func (t *Trainer) afterStep(ctx context.Context, cadence *cadence, v vote) error {
-	if t.cfg.EvalEvery > 0 && t.step%t.cfg.EvalEvery == 0 && t.step < t.cfg.MaxSteps {
+// settle does what follows a step, unless it was done: it evaluates and takes a
+// snapshot when they are due. The evaluation comes first, so that the snapshot
+// knows its validation loss.
+func (t *Trainer) settle(ctx context.Context) error {
+	if t.last.settled || t.step == t.cfg.MaxSteps { // finish does what follows the last one
+		return nil
+	}
+	if t.cfg.EvalEvery > 0 && t.step%t.cfg.EvalEvery == 0 {
 		if err := t.report(ctx); err != nil {
 			return err
 		}
 	}
-	if t.saver == nil || t.step == t.cfg.MaxSteps {
-		return nil // finish takes the last one
+	if t.saver != nil && (t.last.save || t.last.stop || t.cadence.stepDue(t.step)) {
+		t.cadence.taken(time.Now())
+		if err := t.saver.save(ctx); err != nil {
+			return err
+		}
 	}
-	if v.snapshot || v.stop || cadence.stepDue(t.step) {
-		cadence.taken(time.Now())
-		return t.saver.save(ctx)
-	}
+	t.last.settled = true
 	return nil
 }
 
@@ -127,7 +145,7 @@ func (t *Trainer) finish(ctx context.Context, stopped bool) error {
 	if t.saver == nil {
 		return nil
 	}
-	if !stopped && t.step > t.saver.lastStep {
+	if !stopped && t.step > t.last.saved {
 		if err := t.saver.save(ctx); err != nil {
 			return err
 		}
@@ -136,7 +154,7 @@ func (t *Trainer) finish(ctx context.Context, stopped bool) error {
 }
 
 func (t *Trainer) outcome(stopped bool) Outcome {
-	o := Outcome{Step: t.step, Stopped: stopped, Loss: t.loss, ValLoss: t.valLoss,
+	o := Outcome{Step: t.step, Stopped: stopped, Loss: t.last.loss, ValLoss: t.valLoss,
 		ParamsSHA256: snapshot.ParamsSHA256(t.paramTensors())}
 	if t.trainTime > 0 {
 		o.TokensPerS = float64(t.trainedSteps*t.cfg.Batch*t.cfg.Model.BlockSize) / t.trainTime.Seconds()

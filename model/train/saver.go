@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"ddp/runtime/observe"
@@ -13,10 +14,9 @@ import (
 
 // saver takes snapshots in the background, over a communicator of its own.
 type saver struct {
-	t        *Trainer
-	world    *spmd.World
-	writer   *snapshot.Writer
-	lastStep int // of the newest snapshot begun or resumed from
+	t      *Trainer
+	world  *spmd.World
+	writer *snapshot.Writer
 }
 
 func newSaver(ctx context.Context, t *Trainer) (*saver, error) {
@@ -28,7 +28,7 @@ func newSaver(ctx context.Context, t *Trainer) (*saver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open snapshot folder: %w", err)
 	}
-	s := &saver{t: t, world: w, writer: writer, lastStep: t.step}
+	s := &saver{t: t, world: w, writer: writer}
 	if t.leads() {
 		writer.OnWritten(func(done snapshot.Written) {
 			t.emit(observe.Snapshot{Step: done.Step, Path: done.Path, Bytes: done.Bytes, StallMS: ms(done.Stall), WriteMS: ms(done.Write)})
@@ -45,10 +45,13 @@ func (s *saver) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.writer.Begin(ctx, content); err != nil {
+	_, err = s.writer.Begin(ctx, content)
+	if ctx.Err() == nil {
+		s.t.last.saved = s.t.step // an error is the one before's, or would come again
+	}
+	if err != nil {
 		return s.complain(ctx, err)
 	}
-	s.lastStep = s.t.step
 	return nil
 }
 
@@ -56,7 +59,7 @@ func (s *saver) save(ctx context.Context) error {
 // returned: nobody comes after it to try again.
 func (s *saver) wait(ctx context.Context) error {
 	if _, err := s.writer.Wait(ctx); err != nil {
-		return fmt.Errorf("write the last snapshot (step %d): %w", s.lastStep, err)
+		return fmt.Errorf("write the last snapshot (step %d): %w", s.t.last.saved, err)
 	}
 	return nil
 }
@@ -72,8 +75,12 @@ func (s *saver) complain(ctx context.Context, err error) error {
 	return nil
 }
 
+// close waits for the snapshot in flight. One that fails now is owed.
 func (s *saver) close() error {
 	err := s.writer.Close()
+	if err != nil {
+		s.t.last.saved = owed
+	}
 	if e := s.world.Close(); err == nil {
 		err = e
 	}
@@ -82,7 +89,11 @@ func (s *saver) close() error {
 
 // content describes the whole state; the writer copies this rank's share of it.
 func (t *Trainer) content() (snapshot.Content, error) {
-	extra, err := json.Marshal(Saved{Job: t.cfg.Identity.Job, Data: t.cfg.Identity.Data})
+	saved := Saved{Job: t.cfg.Identity.Job, Data: t.cfg.Identity.Data}
+	if !math.IsNaN(t.last.loss) {
+		saved.Loss = &t.last.loss
+	}
+	extra, err := json.Marshal(saved)
 	if err != nil {
 		return snapshot.Content{}, fmt.Errorf("describe the job: %w", err)
 	}
@@ -102,6 +113,9 @@ func (t *Trainer) content() (snapshot.Content, error) {
 	}
 	return c, nil
 }
+
+// owed in place of a snapshot's step says that it was lost on its way.
+const owed = -1
 
 // epoch is the epoch that the next step's first sample belongs to.
 func (t *Trainer) epoch() int {

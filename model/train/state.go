@@ -59,8 +59,9 @@ func (t *Trainer) momentTensors() []snapshot.Tensor {
 
 // Saved is what a snapshot of ours says beyond its Meta's own fields: its Extra.
 type Saved struct {
-	Job  json.RawMessage `json:"job"`  // as in Identity
-	Data string          `json:"data"` // as in Identity
+	Job  json.RawMessage `json:"job"`            // as in Identity
+	Data string          `json:"data"`           // as in Identity
+	Loss *float64        `json:"loss,omitempty"` // of the last step
 }
 
 // ReadSaved decodes a snapshot's Extra.

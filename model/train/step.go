@@ -40,6 +40,7 @@ func (t *Trainer) trainStep(ctx context.Context, batch *data.Batch, ask vote) (s
 		return res, &DivergedError{Step: t.step + 1, What: err.Error()}
 	}
 	t.step++
+	t.progress.Add(1)
 	return res, nil
 }
 
@@ -64,6 +65,7 @@ func (t *Trainer) backward(batch *data.Batch) (losses, counts []float64) {
 			}
 		})
 		losses[shard], counts[shard] = sum, float64(count)
+		t.progress.Add(1)
 	}
 	return losses, counts
 }

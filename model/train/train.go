@@ -9,8 +9,8 @@
 package train
 
 import (
-	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -69,6 +69,7 @@ type Identity struct {
 type Control struct {
 	stop     atomic.Bool
 	snapshot atomic.Bool
+	pause    atomic.Bool
 }
 
 // Stop asks all ranks to take a snapshot and leave after the current step.
@@ -77,11 +78,19 @@ func (c *Control) Stop() { c.stop.Store(true) }
 // Snapshot asks all ranks for a snapshot after the current step.
 func (c *Control) Snapshot() { c.snapshot.Store(true) }
 
+// Pause asks all ranks to return from Run after the current step, ready to Enter
+// another world.
+func (c *Control) Pause() { c.pause.Store(true) }
+
+// Resume takes a Pause back.
+func (c *Control) Resume() { c.pause.Store(false) }
+
 // Outcome is how Run ended.
 type Outcome struct {
 	Step         int
-	Stopped      bool // a Stop request ended the run before MaxSteps
-	Loss         float64
+	Stopped      bool    // a Stop request ended the run before MaxSteps
+	Paused       bool    // a Pause request did; the rest is not filled in
+	Loss         float64 // of the last step; NaN when the run has none
 	ValLoss      *float64
 	TokensPerS   float64
 	ParamsSHA256 string
@@ -102,17 +111,21 @@ type Trainer struct {
 	buckets  *buckets
 	saver    *saver
 
-	step         int // completed optimizer steps
-	loss         float64
+	entered      bool // the buffers hold the state of a run
+	step         int  // completed optimizer steps
+	last         standing
+	untold       bool // the rank that should have told of the last step may have died before it could
 	valLoss      *float64
+	cadence      *cadence
 	trainTime    time.Duration
 	trainedSteps int
+	progress     atomic.Uint64
 }
 
-// New builds the model and the communicators. All ranks call it together.
-// emit is called from the training goroutine and from the snapshot writer; it
-// must be safe for concurrent use. resume may be nil: the run then starts anew.
-func New(ctx context.Context, cfg Config, w *spmd.World, b compute.Backend, set *data.Set, resume *Resume, emit func(observe.Event)) (*Trainer, error) {
+// New builds the model. Call Enter before anything else. emit is called from
+// the training goroutine and from the snapshot writer; it must be safe for
+// concurrent use.
+func New(cfg Config, b compute.Backend, set *data.Set, emit func(observe.Event)) (*Trainer, error) {
 	perShard := cfg.Batch / cfg.Shards
 	gpt, err := model.New(cfg.Model, b, perShard)
 	if err != nil {
@@ -122,41 +135,24 @@ func New(ctx context.Context, cfg Config, w *spmd.World, b compute.Backend, set 
 	if err != nil {
 		return nil, fmt.Errorf("build optimizer: %w", err)
 	}
-	t := &Trainer{cfg: cfg, world: w, backend: b, set: set, gpt: gpt, opt: opt, emit: emit,
-		sampler: data.NewSampler(set.TrainLen(), cfg.Seed)}
-	t.partials = newPartials(b, cfg.Model.FlatLen(), cfg.Shards, w.Size(), w.Rank())
-	if t.buckets, err = newBuckets(ctx, w, cfg.Shards, t.partials); err != nil {
-		return nil, fmt.Errorf("set up gradient buckets: %w", err)
-	}
-	if resume == nil {
-		gpt.Init(cfg.Seed)
-	} else if err := t.load(resume); err != nil {
-		return nil, err
-	}
-	if cfg.Snapshot.enabled() {
-		if t.saver, err = newSaver(ctx, t); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
+	return &Trainer{cfg: cfg, backend: b, set: set, gpt: gpt, opt: opt, emit: emit,
+		sampler: data.NewSampler(set.TrainLen(), cfg.Seed), last: standing{loss: math.NaN()},
+		cadence:  newCadence(cfg.Snapshot, cfg.Batch, set.TrainLen(), time.Now()),
+		partials: newPartials(b, cfg.Model.FlatLen(), cfg.Shards)}, nil
 }
 
 // Step is the number of optimizer steps that the parameters have seen.
 func (t *Trainer) Step() int { return t.step }
 
+// Holds reports whether t has the state of a run, which a world can go on with.
+func (t *Trainer) Holds() bool { return t.entered }
+
+// Progress grows with every shard, evaluation group and step that is done. It
+// may be called from any goroutine.
+func (t *Trainer) Progress() uint64 { return t.progress.Load() }
+
 // Model is the model being trained, for sampling once Run has returned.
 func (t *Trainer) Model() *model.GPT { return t.gpt }
-
-// Close waits for background work. It does not close the world or the back end.
-func (t *Trainer) Close() error {
-	err := t.buckets.close()
-	if t.saver != nil {
-		if e := t.saver.close(); err == nil {
-			err = e
-		}
-	}
-	return err
-}
 
 // leads reports whether this rank speaks for all of them.
 func (t *Trainer) leads() bool { return t.world.Rank() == 0 }

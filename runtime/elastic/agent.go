@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -30,8 +29,9 @@ type agent struct {
 	guard    *guard
 	release  func() // ends the adoption of orphans
 
-	socket *os.File // of the coming generation's store, on rank 0's node
-	gen    *generation
+	socket  *os.File // of the coming generation's store, on rank 0's node
+	crew    *crew    // nil: none yet
+	started int      // processes so far
 }
 
 // newAgent makes ready to run ranks and says hello.
@@ -66,7 +66,7 @@ func (a *agent) prepare(guardTree string) (err error) {
 		}
 	}
 	if a.setup.Sweep {
-		_, err = a.sweep(a.patience)
+		_, err = a.sweep(a.setup.mark(), a.patience)
 	}
 	return err
 }
@@ -104,19 +104,36 @@ func (a *agent) do(c command) error {
 		return a.start(*c.Start)
 	case c.Signal != nil:
 		if a.runs(c.Signal.Gen) {
-			a.gen.signal(syscall.Signal(c.Signal.Signal))
+			a.crew.signal(syscall.Signal(c.Signal.Signal))
+		}
+	case c.Pause != nil:
+		if a.runs(c.Pause.Gen) {
+			a.crew.tell(launch.Order{Pause: true})
+		}
+	case c.Replace != nil:
+		if a.runs(c.Replace.Gen) {
+			a.crew.replace(*c.Replace)
 		}
 	case c.Kill != nil:
-		if a.runs(c.Kill.Gen) {
-			a.gen.kill()
-		}
+		a.kill(c.Kill.Gen)
+	case c.Ping != nil:
+		a.emit(report{Pong: &pongReport{}})
 	default:
 		return errors.New("unknown command from the launcher")
 	}
 	return nil
 }
 
-func (a *agent) runs(gen int) bool { return a.gen != nil && a.gen.number == gen }
+func (a *agent) runs(gen int) bool { return a.crew != nil && a.crew.number() == gen }
+
+// kill ends all ranks. That none are left is said again where it was said before.
+func (a *agent) kill(gen int) {
+	if a.crew == nil || a.crew.isOver() {
+		a.emit(report{Quiet: &quietReport{Gen: gen}})
+		return
+	}
+	a.crew.kill(gen)
+}
 
 // listen opens the socket of the coming generation's store.
 func (a *agent) listen(o listenOrder) error {
@@ -137,28 +154,74 @@ func (a *agent) closeSocket() {
 	}
 }
 
-// start begins a generation; the one before is over.
+// start begins a generation with the ranks that live, where it is to keep them,
+// and new ones.
 func (a *agent) start(o startOrder) error {
-	if a.gen != nil {
-		<-a.gen.over
+	if a.crew != nil {
+		if o.Keep && a.crew.join(o) {
+			return nil
+		}
+		<-a.crew.cleared
 	}
-	a.gen = newGeneration(a, o)
-	a.gen.start()
+	a.crew = newCrew(a, o)
+	a.crew.start()
 	return nil
 }
 
-// sweep clears away what carries this node's mark, or was orphaned to us.
-func (a *agent) sweep(patience time.Duration) (stuck []int, err error) {
+// sweep clears away what carries a mark, or was orphaned to us.
+func (a *agent) sweep(mark string, patience time.Duration) (stuck []int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return launch.Sweep(ctx, a.setup.mark())
+	return launch.Sweep(ctx, mark)
+}
+
+// place is where a rank stands in a generation.
+func (a *agent) place(o startOrder, local int) *launch.Place {
+	return &launch.Place{Rank: o.FirstRank + local, WorldSize: o.WorldSize, LocalRank: local, LocalWorldSize: a.setup.Ranks,
+		NodeRank: o.NodeRank, Nodes: o.Nodes, MasterAddr: o.MasterAddr, MasterPort: o.MasterPort,
+		Generation: o.Gen, Restarts: o.Restarts, Secret: o.Secret}
+}
+
+// environmentPlace is what a rank's environment says of it.
+func (a *agent) environmentPlace(o startOrder, local int) launch.Rank {
+	p := launch.Rank{MaxRestarts: a.setup.MaxRestarts, RunID: a.setup.RunID, EventsFD: launch.EventsFD}.In(*a.place(o, local), nil)
+	if a.setup.Payload != nil {
+		p.PayloadFD = launch.PayloadFD
+	}
+	switch {
+	case a.setup.Live:
+		p.ChannelFD = launch.ChannelFD // secret and socket come through it
+		return p
+	case p.Rank == 0 && a.socket != nil:
+		p.StoreFD = launch.StoreFD
+	}
+	if p.WorldSize > 1 {
+		p.SecretFD = launch.SecretFD
+	}
+	return p
+}
+
+// environment is all variables of a rank.
+func (a *agent) environment(p launch.Rank, mark string) []string {
+	s := a.setup
+	own := append(p.Environ(), launch.TreeVariable+"="+mark)
+	if s.Command == nil {
+		own = append(own, launch.RoleVariable+"="+launch.RoleRank)
+	} else {
+		own = append(own, launch.RoleVariable)
+	}
+	env := launch.Environment(os.Environ(), s.Env, own)
+	if _, set := launch.Lookup(env, "OMP_NUM_THREADS"); !set && s.Ranks > 1 {
+		env = append(env, "OMP_NUM_THREADS=1") // as torchrun: ranks share the cores
+	}
+	return env
 }
 
 // close kills what still runs and returns when nothing of it is left.
 func (a *agent) close() {
-	if a.gen != nil {
-		a.gen.kill()
-		<-a.gen.over
+	if a.crew != nil {
+		a.crew.kill(a.crew.number())
+		<-a.crew.cleared
 	}
 	a.closeSocket()
 	if a.payload != nil {
@@ -171,9 +234,4 @@ func (a *agent) close() {
 	if a.dir != "" {
 		os.RemoveAll(a.dir)
 	}
-}
-
-// errorFile is where a rank reports its failure.
-func (a *agent) errorFile(gen, rank int) string {
-	return filepath.Join(a.dir, fmt.Sprintf("gen-%d-rank-%d.json", gen, rank))
 }

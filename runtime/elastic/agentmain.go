@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"ddp/runtime/launch"
 )
@@ -53,18 +54,53 @@ func serveAgent(s setup, in *json.Decoder, stdout io.Writer) error {
 		return err
 	}
 	defer a.close()
+	err = obey(a, in)
+	if err != nil {
+		out.write(report{Broken: &brokenReport{err.Error()}})
+	}
+	return err
+}
+
+// errLease ends an agent that the launcher must by now take for dead.
+var errLease = errors.New("no word from the launcher within the lease")
+
+// obey carries out commands until they end or the lease is over. The reader is
+// left behind then: only the end of the process ends a read of stdin.
+func obey(a *agent, in *json.Decoder) error {
+	type read struct {
+		c   command
+		err error
+	}
+	commands := make(chan read)
+	go func() {
+		for {
+			var r read
+			r.err = in.Decode(&r.c)
+			commands <- r
+			if r.err != nil {
+				return
+			}
+		}
+	}()
+	var expired <-chan time.Time
+	lease := a.setup.Lease * (leaseParts - 1) / leaseParts
 	for {
-		var c command
-		err := in.Decode(&c)
-		if errors.Is(err, io.EOF) {
-			return nil
+		if lease > 0 {
+			expired = time.After(lease)
 		}
-		if err == nil {
-			err = a.do(c)
-		}
-		if err != nil {
-			out.write(report{Broken: &brokenReport{err.Error()}})
-			return err
+		select {
+		case r := <-commands:
+			if errors.Is(r.err, io.EOF) {
+				return nil
+			}
+			if r.err != nil {
+				return r.err
+			}
+			if err := a.do(r.c); err != nil {
+				return err
+			}
+		case <-expired:
+			return errLease
 		}
 	}
 }

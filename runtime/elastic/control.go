@@ -2,15 +2,18 @@ package elastic
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
-
-	"ddp/runtime/launch"
 )
 
 // Settings are the limits of a job. Times are durations.
 type Settings struct {
 	Ranks       []int // by node
+	Live        bool  // ranks that survive a failure go on
+	MinNodes    int   // that a generation needs; 0: all of Ranks
+	MaxNodes    int   // that a generation may have; 0: any number
+	MaxRanks    int   // the same of ranks
 	Store       bool  // generations need rank 0's socket
 	MaxRestarts int   // within Window
 	Window      time.Duration
@@ -19,21 +22,32 @@ type Settings struct {
 }
 
 const (
-	// JoinTime is how long all agents may take to be there.
+	// JoinTime is how long the agents that a generation needs may take to be there.
 	JoinTime = time.Minute
-	// CauseTime is how long a generation goes on after a rank that blames another
-	// has ended: the culprit may still say why. Nothing else delays a kill.
+	// LastCall is how long a first generation waits for more nodes than it needs.
+	LastCall = 5 * time.Second
+	// CauseTime is how long a generation goes on after a rank that blames another:
+	// the culprit may still say why. Nothing else delays what follows a failure.
 	CauseTime = 500 * time.Millisecond
+	// HungTime is CauseTime for a rank that hangs: it is to say first what it does.
+	HungTime = 3 * time.Second
+	// ProofTime is how long a node must run before its failures are the job's: a
+	// newcomer that fails sooner is sent away.
+	ProofTime = 10 * time.Second
+	// firstPause and longestPause bound the time before an attempt to get a node
+	// back; each doubles the one before.
+	firstPause, longestPause = time.Second, time.Minute
 )
 
 // phase is where the job stands.
 type phase int
 
 const (
-	joining    phase = iota // agents are being started
+	joining    phase = iota // agents are awaited
 	listening               // rank 0's node opens a socket
 	running                 // ranks run
-	suspecting              // a victim has ended, its culprit not yet
+	suspecting              // a rank blames another, of whom nothing is known yet
+	pausing                 // ranks were asked to wait after their step
 	stopping                // ranks were asked to stop
 	killing                 // ranks were killed and are being cleared away
 	over
@@ -41,31 +55,79 @@ const (
 
 // Control is the control plane: it decides what happens to the job. It does no
 // input or output and has no clock; times are since the job's beginning.
+//
+// A generation is one world, from its start until its membership changes or
+// something in it fails. Under live recovery the processes of ranks go from one
+// generation to the next; else each has its own.
 type Control struct {
 	set   Settings
 	phase phase
 	gen   int
-	nodes []nodeState
+	nodes []machine
+	order []int // nodes of the generation at hand or to come, in the order of their ranks
+	ranks []rankState
 	ends  endings
-	timer time.Duration // when Expired is due; 0: never
 
-	failedAt time.Duration   // of the failure that is being recovered from
-	restarts []time.Duration // of the job so far
-	stop     syscall.Signal  // first signal that asked for an end
-	forced   bool            // the stop was not clean
-	cancel   bool
+	due   time.Duration // when the phase has lasted long enough; 0: never
+	timer time.Duration // last Timer
+
+	suspectAt time.Duration   // when the first rank blamed another
+	failedAt  time.Duration   // of the failure that is being recovered from; 0: none
+	restarts  []time.Duration // that count against the budget
+	anew      bool            // what is being killed starts again without counting
+	stop      syscall.Signal  // first signal that asked for an end
+	forced    bool            // the stop was not clean
+	cancel    bool
 
 	out    []Action
 	reason string
 }
 
-// nodeState is what is known of a node: its agent is on its way or there, its
-// ranks of this generation were started, nothing of them is left.
-type nodeState struct{ joining, joined, up, quiet bool }
+// where tells what is known of a node's agent.
+type where int
+
+const (
+	away     where = iota // there is none
+	coming                // it is being started
+	there                 // it waits
+	warming               // its ranks were started and are not ready
+	warm                  // they wait for a generation
+	enlisted              // it belongs to the generation at hand
+)
+
+// machine is one node.
+type machine struct {
+	ranks     int
+	at        where
+	up, quiet bool // of the generation: its ranks were started; nothing is left of them
+	guest     bool // it came by itself, and cannot be called back
+	leaving   bool
+	known     bool          // it has been a member before
+	since     time.Duration // of its membership
+	pause     time.Duration // before the next attempt to get it back
+	again     time.Duration // when that is due; 0: it is not
+}
+
+// rankState is what a rank of the generation at hand does.
+type rankState int
+
+const (
+	active   rankState = iota
+	waiting            // it has paused
+	stranded           // its world broke, it lives
+	gone               // it has ended
+)
 
 // NewControl returns the control plane of a job that has not begun.
 func NewControl(set Settings) *Control {
-	return &Control{set: set, nodes: make([]nodeState, len(set.Ranks))}
+	c := &Control{set: set}
+	for _, n := range set.Ranks {
+		c.nodes = append(c.nodes, machine{ranks: n})
+	}
+	if set.MinNodes == 0 {
+		c.set.MinNodes = len(set.Ranks)
+	}
+	return c
 }
 
 // Step takes an event and returns what to do, in order, and why. It must not be
@@ -74,19 +136,29 @@ func (c *Control) Step(now time.Duration, event Event) (actions []Action, reason
 	c.out, c.reason = nil, ""
 	switch e := event.(type) {
 	case Begin:
-		c.join(now, "the job begins")
+		c.gather(now, "the job begins")
 	case Joined:
-		c.nodeJoined(e.Node)
+		c.nodeJoined(now, e.Node)
 	case Lost:
 		c.nodeLost(now, e.Node)
 	case Listening:
 		if c.current(e.Gen, listening) {
-			c.start("the store's socket is open")
+			c.start(now, "the store's socket is open")
 		}
 	case Up:
-		c.nodeUp(e)
+		c.nodeUp(now, e)
+	case Ready:
+		c.nodeReady(now, e.Node)
+	case Offered:
+		c.nodeOffered(now, e.Ranks)
+	case Drain:
+		c.drain(now, e.Node)
 	case Exited:
 		c.rankExited(now, e)
+	case Stranded:
+		c.rankStranded(now, e)
+	case Paused:
+		c.rankPaused(now, e)
 	case Quiet:
 		c.nodeQuiet(now, e)
 	case Signalled:
@@ -96,6 +168,10 @@ func (c *Control) Step(now time.Duration, event Event) (actions []Action, reason
 	case Cancelled:
 		c.cancelled()
 	}
+	if c.phase == killing && len(c.order) == 0 {
+		c.settleWhenQuiet(now) // there is nobody who could say so
+	}
+	c.setTimer()
 	return c.out, c.reason
 }
 
@@ -108,11 +184,20 @@ func (c *Control) do(reason string, actions ...Action) {
 	c.reason += reason
 }
 
-// setTimer asks for Expired at a time, unless that is what is due already.
-func (c *Control) setTimer(at time.Duration) {
-	if c.timer != at {
-		c.timer = at
-		c.out = append(c.out, Timer{at})
+// setTimer asks for Expired when the first thing is due, unless that is known.
+func (c *Control) setTimer() {
+	first := c.due
+	for _, n := range c.nodes {
+		if n.again != 0 && (first == 0 || n.again < first) {
+			first = n.again
+		}
+	}
+	if c.phase == over {
+		return
+	}
+	if c.timer != first {
+		c.timer = first
+		c.out = append(c.out, Timer{first})
 	}
 }
 
@@ -121,170 +206,40 @@ func (c *Control) current(gen int, p phase) bool {
 	if gen == c.gen && c.phase == p {
 		return true
 	}
-	c.do(fmt.Sprintf("it came too late for generation %d", gen))
+	c.late(gen)
 	return false
 }
 
+func (c *Control) late(gen int) { c.do(fmt.Sprintf("it came too late for generation %d", gen)) }
+
 // alive tells whether ranks of the current generation may run.
 func (c *Control) alive() bool {
-	return c.phase == running || c.phase == suspecting || c.phase == stopping
+	return c.phase == running || c.phase == suspecting || c.phase == pausing || c.phase == stopping
 }
 
-// join starts the agents that are missing, or goes on when none is.
-func (c *Control) join(now time.Duration, why string) {
-	c.phase = joining
-	var starts []Action
-	all := true
-	for i := range c.nodes {
-		n := &c.nodes[i]
-		all = all && n.joined
-		if !n.joined && !n.joining {
-			n.joining = true
-			starts = append(starts, Join{i})
+// nodeOf is the node of a rank of the generation at hand, -1 for none.
+func (c *Control) nodeOf(rank int) int {
+	for _, n := range c.order {
+		if rank < c.nodes[n].ranks {
+			return n
 		}
+		rank -= c.nodes[n].ranks
 	}
-	if all {
-		c.prepare(why)
-		return
-	}
-	c.do(why, starts...)
-	c.setTimer(now + JoinTime)
+	return -1
 }
 
-// prepare opens the store's socket, if the world needs one.
-func (c *Control) prepare(why string) {
-	c.setTimer(0)
-	if c.set.Store {
-		c.phase = listening
-		c.do(why, Listen{c.gen})
-		return
-	}
-	c.start(why)
-}
-
-func (c *Control) start(why string) {
-	c.phase = running
-	for i := range c.nodes {
-		c.nodes[i].up, c.nodes[i].quiet = false, false
-	}
-	c.do(why, Start{c.gen})
-}
-
-func (c *Control) nodeJoined(node int) {
-	c.nodes[node].joined, c.nodes[node].joining = true, false
-	if c.phase != joining {
-		c.do("it is not needed now")
-		return
-	}
-	for _, n := range c.nodes {
-		if !n.joined {
-			c.do("others are still to come")
-			return
+// ranksOf are the ranks of a node of the generation at hand.
+func (c *Control) ranksOf(node int) (first, end int) {
+	for _, n := range c.order {
+		if n == node {
+			return first, first + c.nodes[n].ranks
 		}
+		first += c.nodes[n].ranks
 	}
-	c.prepare("all nodes are there")
+	return 0, 0
 }
 
-func (c *Control) nodeUp(e Up) {
-	if e.Gen != c.gen || !c.alive() {
-		c.do(fmt.Sprintf("it came too late for generation %d", e.Gen))
-		return
-	}
-	c.nodes[e.Node].up = true
-	for _, n := range c.nodes {
-		if !n.up {
-			c.do("other nodes are still starting")
-			return
-		}
-	}
-	if c.gen > 0 {
-		c.do("all ranks run again", Recovered{c.gen, c.failedAt})
-		return
-	}
-	c.do("all ranks run")
-}
-
-// rankExited notes an ending and decides whether the others may go on.
-func (c *Control) rankExited(now time.Duration, e Exited) {
-	if e.Gen != c.gen || !c.alive() && c.phase != killing {
-		c.do(fmt.Sprintf("it came too late for generation %d", e.Gen))
-		return
-	}
-	end := c.ends.add(e, c.phase == killing, c.stop != 0)
-	switch {
-	case c.phase == killing:
-		c.do(fmt.Sprintf("rank %d %s", e.Rank, end.kind))
-	case end.kind == clean:
-		c.do(fmt.Sprintf("rank %d is done", e.Rank))
-	case end.kind == victim && c.phase == running:
-		c.phase = suspecting
-		c.failedAt = now
-		c.do(fmt.Sprintf("rank %d blames a peer, which may still say why", e.Rank))
-		c.setTimer(now + CauseTime)
-	case end.kind == victim:
-		c.do(fmt.Sprintf("rank %d blames a peer too", e.Rank))
-	default:
-		c.fail(now, fmt.Sprintf("rank %d failed: %v", e.Rank, e.Exit))
-	}
-}
-
-// fail kills the generation.
-func (c *Control) fail(now time.Duration, why string) {
-	if c.phase != suspecting {
-		c.failedAt = now
-	}
-	c.kill(why)
-}
-
-func (c *Control) kill(why string) {
-	c.phase = killing
-	c.do(why, Kill{c.gen})
-	c.setTimer(0)
-}
-
-// nodeLost handles an agent's end. Its ranks died with it.
-func (c *Control) nodeLost(now time.Duration, node int) {
-	neverJoined := !c.nodes[node].joined && c.gen == 0
-	c.nodes[node].joined, c.nodes[node].joining = false, false
-	switch {
-	case c.phase == joining && neverJoined:
-		c.do(fmt.Sprintf("node %d cannot be reached", node), Blame{c.gen, -1, node})
-		c.finish(launch.ExitRendezvous, "a job needs all its nodes")
-	case c.phase == joining || c.phase == listening:
-		c.ends.lost(node)
-		c.failedAt = now
-		c.settle(now, fmt.Sprintf("node %d was lost before its ranks ran", node))
-	case c.nodes[node].quiet:
-		c.do(fmt.Sprintf("node %d had nothing left to do", node))
-	case c.alive():
-		c.nodes[node].quiet = true
-		c.ends.lost(node)
-		c.fail(now, fmt.Sprintf("node %d was lost", node))
-		c.settleWhenQuiet(now)
-	case c.phase == killing:
-		c.nodes[node].quiet = true
-		c.ends.lost(node)
-		c.do(fmt.Sprintf("node %d was lost too", node))
-		c.settleWhenQuiet(now)
-	}
-}
-
-func (c *Control) nodeQuiet(now time.Duration, e Quiet) {
-	if e.Gen != c.gen || !c.alive() && c.phase != killing {
-		c.do(fmt.Sprintf("it came too late for generation %d", e.Gen))
-		return
-	}
-	c.nodes[e.Node].quiet = true
-	c.ends.stuck += e.Stuck
-	c.do(fmt.Sprintf("node %d is clear", e.Node))
-	c.settleWhenQuiet(now)
-}
-
-func (c *Control) settleWhenQuiet(now time.Duration) {
-	for _, n := range c.nodes {
-		if !n.quiet {
-			return
-		}
-	}
-	c.settle(now, "the generation is over")
+// all tells whether f holds for all ranks of the generation.
+func (c *Control) all(f func(rankState) bool) bool {
+	return !slices.ContainsFunc(c.ranks, func(r rankState) bool { return !f(r) })
 }

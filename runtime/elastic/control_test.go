@@ -106,6 +106,12 @@ func parseSettings(t *testing.T, line string) Settings {
 			}
 		case "store":
 			s.Store = true
+		case "live":
+			s.Live = true
+		case "min":
+			s.MinNodes = number(t, v)
+		case "max":
+			s.MaxNodes = number(t, v)
 		case "owncode":
 			s.OwnCode = true
 		case "restarts":
@@ -146,6 +152,16 @@ func parseEvent(t *testing.T, text string) Event {
 			q.Stuck = n("stuck")
 		}
 		return q
+	case "ready":
+		return Ready{n("node")}
+	case "paused":
+		return Paused{n("gen"), n("rank")}
+	case "stranded":
+		return Stranded{n("gen"), n("rank"), n("peer"), has("late")}
+	case "offered":
+		return Offered{n("ranks")}
+	case "drain":
+		return Drain{n("node")}
 	case "signal":
 		return Signalled{unix.SignalNum(rest)}
 	case "expired":
@@ -153,7 +169,7 @@ func parseEvent(t *testing.T, text string) Event {
 	case "cancelled":
 		return Cancelled{}
 	case "exited":
-		e := Exited{Gen: n("gen"), Rank: n("rank"), Report: has("report"), Victim: has("victim"), Permanent: has("permanent"), Crashed: has("crashed")}
+		e := Exited{Gen: n("gen"), Rank: n("rank"), Report: has("report"), Victim: has("victim"), Permanent: has("permanent"), Crashed: has("crashed"), Hung: has("hung")}
 		if has("signal") {
 			e.Exit = launch.Exit{Signal: unix.SignalNum(w["signal"])}
 		} else {

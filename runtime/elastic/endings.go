@@ -44,6 +44,8 @@ func (e *endings) add(x Exited, killed, stopped bool) *ending {
 	end := ending{rank: x.Rank, node: -1, exit: x.Exit, permanent: x.Permanent, crashed: x.Crashed, afterStop: stopped}
 	asked := x.Exit.Signal == syscall.SIGTERM || x.Exit == launch.Exit{Code: launch.ExitSignal(syscall.SIGTERM)}
 	switch {
+	case x.Hung:
+		end.kind = guilty
 	case x.Exit == launch.Exit{} || stopped && (asked || x.Victim):
 		end.kind = clean
 	case x.Victim:
@@ -60,6 +62,11 @@ func (e *endings) add(x Exited, killed, stopped bool) *ending {
 // lost notes that a node's agent died.
 func (e *endings) lost(node int) {
 	e.list = append(e.list, ending{rank: -1, node: node, exit: launch.Exit{Code: launch.ExitFailed}, kind: lost})
+}
+
+// strand notes that a rank lives on in a broken world.
+func (e *endings) strand(rank int) {
+	e.list = append(e.list, ending{rank: rank, node: -1, exit: launch.Exit{Code: launch.ExitFailed}, kind: victim})
 }
 
 // culprit is the root cause: the earliest end that nobody else caused. If all

@@ -40,16 +40,16 @@ func freeze(t *testing.T, pid int) (thaw func()) {
 func TestUnkillableRank(t *testing.T) {
 	t.Setenv(behaviourVariable, "*.*=wait")
 	reports := newQueue[report]()
-	a, err := newAgent(setup{Tree: "frozen:", Nodes: 1, Ranks: 2, WorldSize: 2}, "frozen:", reports.put)
+	a, err := newAgent(setup{Tree: "frozen:", Ranks: 2}, "frozen:", reports.put)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.close()
 	a.patience = 50 * time.Millisecond
-	if err := a.do(command{Start: &startOrder{Secret: []byte("s")}}); err != nil {
+	if err := a.do(command{Start: &startOrder{WorldSize: 2, Nodes: 1, Secret: []byte("s")}}); err != nil {
 		t.Fatal(err)
 	}
-	ranks := a.gen.ranks
+	ranks := a.crew.members
 	thaw := freeze(t, ranks[1].proc.PID())
 	defer func() {
 		thaw()
@@ -58,7 +58,7 @@ func TestUnkillableRank(t *testing.T) {
 	if err := a.do(command{Kill: &generationRef{0}}); err != nil {
 		t.Fatal(err)
 	}
-	<-a.gen.over
+	<-a.crew.cleared
 	var exited, stuck []int
 	for _, r := range reports.take() {
 		if r.Exited != nil {

@@ -31,10 +31,25 @@ type (
 		Victim    bool // in which it blames a peer
 		Permanent bool // or says that another try would end the same way
 		Crashed   bool // a Go panic, whose exit code 2 does not mean ExitUsage
+		Hung      bool // it was killed because it completed nothing any more
 	}
 	// Quiet says that nothing of a generation is left on a node, but for processes
 	// that would not die.
 	Quiet struct{ Gen, Node, Stuck int }
+	// Ready says that a node's ranks wait for a generation to join.
+	Ready struct{ Node int }
+	// Paused says that a rank has ended its step as asked.
+	Paused struct{ Gen, Rank int }
+	// Stranded says that a rank lives on, but its world is broken. It blames Peer
+	// (-1: nobody), who was Late if it did not come rather than break off.
+	Stranded struct {
+		Gen, Rank, Peer int
+		Late            bool
+	}
+	// Offered says that a node, added to those of the settings, has come by itself.
+	Offered struct{ Ranks int }
+	// Drain asks for a node to be taken out.
+	Drain struct{ Node int }
 	// Signalled says that the launcher got a signal.
 	Signalled struct{ Signal syscall.Signal }
 	// Expired says that the time of the last Timer has come.
@@ -55,6 +70,17 @@ func (e Quiet) String() string {
 	}
 	return text
 }
+func (e Ready) String() string   { return fmt.Sprintf("ready node=%d", e.Node) }
+func (e Paused) String() string  { return fmt.Sprintf("paused gen=%d rank=%d", e.Gen, e.Rank) }
+func (e Offered) String() string { return fmt.Sprintf("offered ranks=%d", e.Ranks) }
+func (e Drain) String() string   { return fmt.Sprintf("drain node=%d", e.Node) }
+func (e Stranded) String() string {
+	text := fmt.Sprintf("stranded gen=%d rank=%d peer=%d", e.Gen, e.Rank, e.Peer)
+	if e.Late {
+		text += " late"
+	}
+	return text
+}
 func (e Signalled) String() string { return "signal " + launch.SignalName(e.Signal) }
 func (Expired) String() string     { return "expired" }
 func (Cancelled) String() string   { return "cancelled" }
@@ -68,7 +94,7 @@ func (e Exited) String() string {
 	for _, mark := range []struct {
 		set  bool
 		name string
-	}{{e.Report, "report"}, {e.Victim, "victim"}, {e.Permanent, "permanent"}, {e.Crashed, "crashed"}} {
+	}{{e.Report, "report"}, {e.Victim, "victim"}, {e.Permanent, "permanent"}, {e.Crashed, "crashed"}, {e.Hung, "hung"}} {
 		if mark.set {
 			text += " " + mark.name
 		}
@@ -83,9 +109,28 @@ type (
 	// Join asks for a node's agent to be started.
 	Join struct{ Node int }
 	// Listen asks rank 0's node for a socket.
-	Listen struct{ Gen int }
-	// Start asks all nodes to start their ranks.
-	Start struct{ Gen int }
+	Listen struct{ Gen, Node int }
+	// Start begins a generation on nodes, in the order of their ranks. Ranks that
+	// live join it with Keep; all others are started.
+	Start struct {
+		Gen   int
+		Nodes []int
+		Keep  bool
+	}
+	// Warm asks a node to start its ranks, for a generation to come.
+	Warm struct{ Node int }
+	// Pause asks all ranks to wait after their step.
+	Pause struct{ Gen int }
+	// Replace kills a rank that hangs, for which another waited in vain.
+	Replace struct{ Gen, Rank, For int }
+	// Release ends a node's ranks, which the world goes on without, and its agent.
+	Release struct{ Node int }
+	// Membership tells that a node has come or gone.
+	Membership struct {
+		Node   int
+		Came   bool
+		Reason string
+	}
 	// Forward sends a signal to each rank.
 	Forward struct {
 		Gen    int
@@ -106,9 +151,27 @@ type (
 	Finish struct{ Code int }
 )
 
-func (a Join) String() string    { return fmt.Sprintf("join node=%d", a.Node) }
-func (a Listen) String() string  { return fmt.Sprintf("listen gen=%d", a.Gen) }
-func (a Start) String() string   { return fmt.Sprintf("start gen=%d", a.Gen) }
+func (a Join) String() string   { return fmt.Sprintf("join node=%d", a.Node) }
+func (a Listen) String() string { return fmt.Sprintf("listen gen=%d node=%d", a.Gen, a.Node) }
+func (a Warm) String() string   { return fmt.Sprintf("warm node=%d", a.Node) }
+func (a Pause) String() string  { return fmt.Sprintf("pause gen=%d", a.Gen) }
+func (a Replace) String() string {
+	return fmt.Sprintf("replace gen=%d rank=%d for=%d", a.Gen, a.Rank, a.For)
+}
+func (a Release) String() string { return fmt.Sprintf("release node=%d", a.Node) }
+func (a Start) String() string {
+	text := fmt.Sprintf("start gen=%d nodes=%s", a.Gen, strings.Trim(strings.ReplaceAll(fmt.Sprint(a.Nodes), " ", ","), "[]"))
+	if a.Keep {
+		text += " keep"
+	}
+	return text
+}
+func (a Membership) String() string {
+	if a.Came {
+		return fmt.Sprintf("member node=%d came", a.Node)
+	}
+	return fmt.Sprintf("member node=%d left", a.Node)
+}
 func (a Forward) String() string { return "forward " + launch.SignalName(a.Signal) }
 func (a Kill) String() string    { return fmt.Sprintf("kill gen=%d", a.Gen) }
 func (a Timer) String() string {

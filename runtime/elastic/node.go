@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ddp/runtime/launch"
 )
@@ -75,9 +76,11 @@ type process struct {
 	stop     chan struct{} // closed by close
 	wg       sync.WaitGroup
 
-	greeted bool         // the reader's: hello has come
-	stderr  *tail        // the stderr reader's, until drained
-	broken  atomic.Value // string: why the agent says, or we say, that it is of no use
+	lease   time.Duration
+	heard   chan struct{} // holds a token when the agent has said something
+	greeted bool          // the reader's: hello has come
+	stderr  *tail         // the stderr reader's, until drained
+	broken  atomic.Value  // string: why the agent says, or we say, that it is of no use
 }
 
 // openProcess starts an agent through its transport.
@@ -87,7 +90,7 @@ func openProcess(n Node, program string, s setup, line func(*lineReport), inbox 
 		return nil, err
 	}
 	p := &process{index: s.Node, line: line, inbox: inbox, commands: newQueue[command](),
-		started: make(chan struct{}), stop: make(chan struct{}), stderr: &tail{}}
+		started: make(chan struct{}), stop: make(chan struct{}), stderr: &tail{}, lease: s.Lease, heard: make(chan struct{}, 1)}
 	c.Control = true
 	c.Outputs = []launch.Output{
 		{FD: 1, MaxLine: maxReport, Emit: p.receive},
@@ -99,6 +102,7 @@ func openProcess(n Node, program string, s setup, line func(*lineReport), inbox 
 	}
 	close(p.started)
 	p.wg.Go(p.write)
+	p.wg.Go(p.keepLease)
 	p.wg.Go(p.watch)
 	return p, nil
 }
@@ -131,12 +135,17 @@ func (p *process) receive(line []byte, _ bool) {
 	if p.broken.Load() != nil || !p.greeted && !bytes.HasPrefix(line, []byte("{")) {
 		return
 	}
+	select {
+	case p.heard <- struct{}{}:
+	default:
+	}
 	r, err := parseReport(line)
 	switch {
 	case err != nil:
 		p.fail(err.Error())
 	case r.Broken != nil:
 		p.fail(r.Broken.Cause)
+	case r.Pong != nil:
 	case r.Line != nil:
 		p.line(r.Line)
 	case r.Hello != nil && r.Hello.Version != protocolVersion:
@@ -146,6 +155,37 @@ func (p *process) receive(line []byte, _ bool) {
 		p.inbox.put(message{node: p.index, report: r})
 	}
 }
+
+// keepLease asks the agent for signs of life, and gives up one that sends none:
+// a connection can be dead without having ended.
+func (p *process) keepLease() {
+	tick := time.NewTicker(p.lease / leaseParts)
+	defer tick.Stop()
+	silent := -joinParts // until the first word, as long as it may take to get there
+	for {
+		select {
+		case <-p.heard:
+			silent = 0
+		case <-tick.C:
+			if silent++; silent > leaseParts {
+				p.fail(fmt.Sprintf("no sign of life for %v: its machine or the network is down", p.lease))
+				return
+			}
+			p.send(command{Ping: &struct{}{}})
+		case <-p.proc.Ended():
+			return
+		case <-p.stop:
+			return
+		}
+	}
+}
+
+// A lease is asked for leaseParts times; the agent itself ends a part earlier, so
+// that its ranks are gone before others take their place.
+const (
+	leaseParts = 5
+	joinParts  = leaseParts * 12
+)
 
 // fail gives the agent up; its end follows.
 func (p *process) fail(why string) {

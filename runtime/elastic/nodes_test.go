@@ -268,7 +268,7 @@ func TestHostThatCannotBeReached(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"refused":     {"echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255", "exit code 255: ssh: connect to host far port 22: Connection refused"},
 		"no program":  {"echo 'env: ddp: No such file' >&2; exit 127", "exit code 127: env: ddp: No such file"},
-		"old program": {`echo '{"hello":{"version":0}}'; cat >/dev/null; exit 0`, "version 0, ours version 1"},
+		"old program": {`echo '{"hello":{"version":0}}'; cat >/dev/null; exit 0`, "version 0, ours version 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stubSSH(t, c.script)

@@ -16,9 +16,19 @@ func (l *launcher) perform(action Action) {
 		l.join(a.Node)
 	case Listen:
 		// Programs of others open MASTER_PORT themselves.
-		l.nodes[0].send(command{Listen: &listenOrder{a.Gen, l.spec.Command == nil}})
+		l.nodes[a.Node].send(command{Listen: &listenOrder{a.Gen, l.spec.Command == nil}})
 	case Start:
-		l.start(a.Gen)
+		l.start(a)
+	case Warm:
+		l.nodes[a.Node].send(command{Start: &startOrder{Gen: l.result.Generations, Warm: true, WorldSize: 1}})
+	case Pause:
+		l.sendAll(command{Pause: &generationRef{a.Gen}})
+	case Replace:
+		l.sendAll(command{Replace: &replaceOrder{a.Gen, a.Rank, a.For}})
+	case Release:
+		l.release(a.Node)
+	case Membership:
+		l.membership(a)
 	case Forward:
 		l.sendAll(command{Signal: &signalOrder{a.Gen, int(a.Signal)}})
 	case Kill:
@@ -64,28 +74,54 @@ func (l *launcher) join(index int) {
 
 // setup is what the agent of a node is told.
 func (l *launcher) setup(index int) setup {
-	first := 0
-	for _, n := range l.spec.Nodes[:index] {
-		first += n.Ranks
-	}
-	return setup{Version: protocolVersion, RunID: l.spec.RunID, Tree: l.tree, Node: index, Nodes: len(l.spec.Nodes),
-		FirstRank: first, Ranks: l.spec.Nodes[index].Ranks, WorldSize: l.spec.world(), MaxRestarts: l.spec.MaxRestarts,
-		Command: l.spec.Command, Env: l.spec.Env, Dir: l.spec.Dir, Payload: l.spec.Payload,
-		Local: l.spec.allLocal(), Sweep: l.nodes[index].tries > 0}
+	s := l.spec
+	return setup{Version: protocolVersion, RunID: s.RunID, Tree: l.tree, Node: index, Ranks: s.Nodes[index].Ranks,
+		MaxRestarts: s.MaxRestarts, Command: s.Command, Env: s.Env, Dir: s.Dir, Payload: s.Payload, Local: s.allLocal(),
+		Sweep: l.nodes[index].tries > 0, Live: s.Live, HangTimeout: s.HangTimeout, Lease: s.Lease}
 }
 
-// start starts a generation with a new secret.
-func (l *launcher) start(gen int) {
-	l.fail(l.output.begin(gen))
-	l.endings = map[int]*exitedReport{}
-	l.result.Restarts = gen
+// start begins a generation with a new secret.
+func (l *launcher) start(a Start) {
+	l.fail(l.output.begin(a.Gen))
+	l.order = a.Nodes
+	l.result.Generations, l.result.Restarts = a.Gen, l.control.Restarts()
 	l.secret = make([]byte, 32)
 	rand.Read(l.secret)
-	order := startOrder{Gen: gen, Restarts: gen, Secret: l.secret, MasterPort: l.masterPort}
+	order := startOrder{Gen: a.Gen, Keep: a.Keep, Nodes: len(a.Nodes), Restarts: l.result.Restarts, Secret: l.secret, MasterPort: l.masterPort}
+	for _, i := range a.Nodes {
+		order.WorldSize += l.spec.Nodes[i].Ranks
+	}
 	if l.masterPort != 0 {
 		order.MasterAddr = l.masterAddr()
 	}
-	l.sendAll(command{Start: &order})
+	for nth, i := range a.Nodes {
+		mine := order
+		mine.NodeRank = nth
+		l.nodes[i].send(command{Start: &mine})
+		order.FirstRank += l.spec.Nodes[i].Ranks
+	}
+}
+
+// release ends a node that the job goes on without.
+func (l *launcher) release(index int) {
+	slot := l.nodes[index]
+	if n := slot.node; n != nil {
+		slot.node = nil
+		l.closing.Go(n.close)
+	}
+}
+
+// membership tells of a node that came or went.
+func (l *launcher) membership(a Membership) {
+	if l.spec.OnMember == nil {
+		return
+	}
+	world := 0
+	for _, i := range l.control.order {
+		world += l.spec.Nodes[i].Ranks
+	}
+	m := Member{Host: l.hostOf(a.Node), Came: a.Came, WorldSize: world, Reason: a.Reason}
+	l.output.call(func() { l.spec.OnMember(m) })
 }
 
 // masterAddr is where all nodes reach rank 0: the address over which ssh reached
@@ -94,16 +130,17 @@ func (l *launcher) masterAddr() string {
 	if l.spec.allLocal() {
 		return "127.0.0.1"
 	}
-	for i, n := range l.spec.Nodes {
+	first := l.order[0]
+	for _, i := range l.order {
 		switch h := l.nodes[i].hello; {
-		case n.local():
-		case i == 0 && h.OwnAddr != "":
+		case l.spec.Nodes[i].local():
+		case i == first && h.OwnAddr != "":
 			return h.OwnAddr
-		case i > 0 && l.spec.Nodes[0].local() && h.LauncherAddr != "":
+		case i != first && l.spec.Nodes[first].local() && h.LauncherAddr != "":
 			return h.LauncherAddr
 		}
 	}
-	return l.nodes[0].hello.Host
+	return l.nodes[first].hello.Host
 }
 
 func (l *launcher) sendAll(c command) {
@@ -136,13 +173,16 @@ func (l *launcher) blame(b Blame) {
 
 func (l *launcher) lostNode(b Blame) Failure {
 	slot := l.nodes[b.Node]
-	s := l.setup(b.Node)
-	return Failure{Generation: b.Gen, Rank: s.FirstRank, Host: l.hostOf(b.Node), ExitCode: launch.ExitFailed, Time: time.Now(),
-		Cause: fmt.Sprintf("the agent of node %d was lost: %s", b.Node, slot.lost), LogTail: l.output.tail(s.FirstRank)}
+	rank := max(0, l.firstRank(b.Node))
+	return Failure{Generation: b.Gen, Rank: rank, Host: l.hostOf(b.Node), ExitCode: launch.ExitFailed, Time: time.Now(),
+		Cause: fmt.Sprintf("the agent of node %d was lost: %s", b.Node, slot.lost), LogTail: l.output.tail(rank)}
 }
 
 func (l *launcher) failedRank(b Blame) Failure {
-	e := l.endings[b.Rank]
+	e := l.endings[place{b.Gen, b.Rank}]
+	if e == nil {
+		e = &exitedReport{Gen: b.Gen, Rank: b.Rank}
+	}
 	f := Failure{Generation: b.Gen, Rank: b.Rank, Host: l.hostOf(l.nodeOf(b.Rank)), PID: e.PID, ExitCode: e.Exit.Status(),
 		Signal: launch.SignalName(e.Exit.Signal), LogTail: l.output.tail(b.Rank), Time: time.Now()}
 	said := launch.ParseErrorFile(e.ErrorFile)
@@ -163,7 +203,13 @@ func (l *launcher) failedRank(b Blame) Failure {
 
 // cause puts a rank's end in words, on one line.
 func cause(e *exitedReport, said *launch.Failure) string {
+	if e.Hung != "" {
+		return e.Hung
+	}
 	text := e.Exit.String()
+	if e.Alive {
+		text = "its world broke"
+	}
 	if e.OutOfMemory {
 		text += " (the kernel ran out of memory)"
 	}
@@ -177,14 +223,27 @@ func cause(e *exitedReport, said *launch.Failure) string {
 	return text
 }
 
+// nodeOf is the node of a rank of the generation at hand.
 func (l *launcher) nodeOf(rank int) int {
-	for i, n := range l.spec.Nodes {
-		if rank < n.Ranks {
+	for _, i := range l.order {
+		if rank < l.spec.Nodes[i].Ranks {
 			return i
 		}
-		rank -= n.Ranks
+		rank -= l.spec.Nodes[i].Ranks
 	}
 	return 0
+}
+
+// firstRank is the first rank of a node of the generation at hand, -1 for none.
+func (l *launcher) firstRank(node int) int {
+	first := 0
+	for _, i := range l.order {
+		if i == node {
+			return first
+		}
+		first += l.spec.Nodes[i].Ranks
+	}
+	return -1
 }
 
 // hostOf is the node's name for people.

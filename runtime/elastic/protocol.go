@@ -3,6 +3,7 @@ package elastic
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"ddp/runtime/launch"
 )
@@ -13,7 +14,7 @@ import (
 // be nothing but a guard; the first report is Hello.
 
 // protocolVersion is refused when it differs.
-const protocolVersion = 1
+const protocolVersion = 2
 
 // maxReport bounds a line from an agent: an event of maxEvent bytes in base64.
 const (
@@ -30,6 +31,10 @@ type command struct {
 	Start  *startOrder    `json:"start,omitempty"`
 	Signal *signalOrder   `json:"signal,omitempty"`
 	Kill   *generationRef `json:"kill,omitempty"`
+
+	Pause   *generationRef `json:"pause,omitempty"`
+	Replace *replaceOrder  `json:"replace,omitempty"`
+	Ping    *struct{}      `json:"ping,omitempty"` // to be answered with a pong
 }
 
 // setup is all that an agent must know of the job.
@@ -38,10 +43,7 @@ type setup struct {
 	RunID       string   `json:"run_id"`
 	Tree        string   `json:"tree"` // marks the job's processes: launch.TreeVariable
 	Node        int      `json:"node"`
-	Nodes       int      `json:"nodes"`
-	FirstRank   int      `json:"first_rank"`
 	Ranks       int      `json:"ranks"`
-	WorldSize   int      `json:"world_size"`
 	MaxRestarts int      `json:"max_restarts"`
 	Command     []string `json:"command,omitempty"` // nil: this program as a rank
 	Env         []string `json:"env,omitempty"`
@@ -49,6 +51,10 @@ type setup struct {
 	Payload     []byte   `json:"payload,omitempty"`
 	Local       bool     `json:"local"`           // all nodes are one machine
 	Sweep       bool     `json:"sweep,omitempty"` // an agent of this node was lost: clear away what it left
+
+	Live        bool          `json:"live"`         // ranks go from one generation to the next
+	HangTimeout time.Duration `json:"hang_timeout"` // for a rank that completes nothing; 0: none
+	Lease       time.Duration `json:"lease"`        // without a word from the launcher the agent ends; 0: none
 }
 
 // mark is what the processes of this node carry, without the generation.
@@ -70,10 +76,22 @@ type listenOrder struct {
 
 type startOrder struct {
 	Gen        int    `json:"gen"`
+	Keep       bool   `json:"keep,omitempty"` // ranks that live take part
+	Warm       bool   `json:"warm,omitempty"` // only start the ranks: their place comes later
+	FirstRank  int    `json:"first_rank"`
+	WorldSize  int    `json:"world_size"`
+	NodeRank   int    `json:"node_rank"`
+	Nodes      int    `json:"nodes"`
 	Restarts   int    `json:"restarts"`
 	Secret     []byte `json:"secret"`
 	MasterAddr string `json:"master_addr,omitempty"`
 	MasterPort int    `json:"master_port,omitempty"`
+}
+
+type replaceOrder struct {
+	Gen  int `json:"gen"`
+	Rank int `json:"rank"`
+	For  int `json:"for"` // the rank that waited in vain
 }
 
 type signalOrder struct {
@@ -90,6 +108,10 @@ type report struct {
 	Exited    *exitedReport    `json:"exited,omitempty"`
 	Quiet     *quietReport     `json:"quiet,omitempty"`
 	Broken    *brokenReport    `json:"broken,omitempty"`
+	Ready     *readyReport     `json:"ready,omitempty"`
+	Paused    *pausedReport    `json:"paused,omitempty"`
+	Stranded  *strandedReport  `json:"stranded,omitempty"`
+	Pong      *pongReport      `json:"pong,omitempty"`
 }
 
 type hello struct {
@@ -129,6 +151,29 @@ type exitedReport struct {
 	ErrorFile   []byte      `json:"error_file,omitempty"`    // its text
 	Panic       string      `json:"panic,omitempty"`         // first line of a Go program's crash
 	OutOfMemory bool        `json:"out_of_memory,omitempty"` // the kernel killed some process of the node
+	Hung        string      `json:"hung,omitempty"`          // why it was killed
+	Alive       bool        `json:"-"`                       // it is no end: the rank is stranded
+}
+
+// readyReport says that all ranks of the node wait for their places.
+type readyReport struct{}
+
+type pongReport struct{}
+
+type pausedReport struct {
+	Gen  int `json:"gen"`
+	Rank int `json:"rank"`
+}
+
+// strandedReport is what a rank says that lives on in a broken world.
+type strandedReport struct {
+	Gen   int    `json:"gen"`
+	Rank  int    `json:"rank"`
+	PID   int    `json:"pid"`
+	Step  int    `json:"step"`
+	Peer  int    `json:"peer"` // that it blames; -1: none
+	Late  bool   `json:"late,omitempty"`
+	Cause string `json:"cause"`
 }
 
 type quietReport struct {

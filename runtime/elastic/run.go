@@ -53,9 +53,11 @@ type launcher struct {
 	home  int    // index of the node whose agent is in this process; -1: none
 	nodes []*nodeSlot
 
+	order      []int  // nodes of the current generation, in the order of their ranks
 	secret     []byte // of the current generation
 	masterPort int
-	endings    map[int]*exitedReport // of the current generation, by rank
+	endings    map[place]*exitedReport
+	closing    sync.WaitGroup // nodes that were released
 
 	result    Result
 	finished  bool
@@ -63,12 +65,14 @@ type launcher struct {
 	err       error // what stands in the way of running anything
 }
 
+// place names a rank of a generation.
+type place struct{ gen, rank int }
+
 // nodeSlot is what is known of a node.
 type nodeSlot struct {
 	node  node // nil: no agent
 	tries int  // agents so far
 	hello hello
-	pids  []int
 	lost  string // why the last agent ended
 }
 
@@ -79,7 +83,7 @@ func newLauncher(spec Spec) *launcher {
 		spec.RunID = hex.EncodeToString(token)
 	}
 	l := &launcher{spec: spec, began: time.Now(), control: NewControl(spec.settings()), inbox: newQueue[message](),
-		timer: time.NewTimer(time.Hour), tree: hex.EncodeToString(token) + ":", home: -1, endings: map[int]*exitedReport{}}
+		timer: time.NewTimer(time.Hour), tree: hex.EncodeToString(token) + ":", home: -1, endings: map[place]*exitedReport{}}
 	l.timer.Stop()
 	l.output = newOutput(&l.spec)
 	for i, n := range spec.Nodes {
@@ -136,10 +140,15 @@ func (l *launcher) receive(m message) {
 		l.masterPort = r.Listening.Port
 		l.step(Listening{r.Listening.Gen})
 	case r.Up != nil:
-		slot.pids = r.Up.PIDs
 		l.step(Up{r.Up.Gen, m.node})
 	case r.Exited != nil:
 		l.exited(r.Exited)
+	case r.Ready != nil:
+		l.step(Ready{m.node})
+	case r.Paused != nil:
+		l.step(Paused{r.Paused.Gen, r.Paused.Rank})
+	case r.Stranded != nil:
+		l.stranded(r.Stranded)
 	case r.Quiet != nil:
 		l.step(Quiet{r.Quiet.Gen, m.node, len(r.Quiet.Stuck)})
 	case r.Broken != nil:
@@ -159,14 +168,22 @@ func (l *launcher) drop(slot *nodeSlot) {
 
 func (l *launcher) exited(e *exitedReport) {
 	said := launch.ParseErrorFile(e.ErrorFile)
-	event := Exited{Gen: e.Gen, Rank: e.Rank, Exit: e.Exit, Report: said != nil, Crashed: e.Panic != ""}
+	event := Exited{Gen: e.Gen, Rank: e.Rank, Exit: e.Exit, Report: said != nil, Crashed: e.Panic != "", Hung: e.Hung != ""}
 	if said != nil {
 		event.Victim, event.Permanent = said.Victim, said.Permanent
 	}
-	if e.Gen == l.result.Restarts {
-		l.endings[e.Rank] = e
-	}
+	l.endings[place{e.Gen, e.Rank}] = e
 	l.step(event)
+}
+
+// stranded notes what a rank says that lives on in a broken world.
+func (l *launcher) stranded(s *strandedReport) {
+	at := place{s.Gen, s.Rank}
+	if l.endings[at] == nil {
+		said := launch.Failure{Message: s.Cause, Rank: s.Rank, Step: s.Step, Time: time.Now()}
+		l.endings[at] = &exitedReport{Gen: s.Gen, Rank: s.Rank, PID: s.PID, Alive: true, ErrorFile: launch.EncodeFailure(said)}
+	}
+	l.step(Stranded{s.Gen, s.Rank, s.Peer, s.Late})
 }
 
 // step asks the control plane and obeys.
@@ -210,6 +227,7 @@ func (l *launcher) shutdown() {
 		wg.Go(func() { l.drop(slot) })
 	}
 	wg.Wait()
+	l.closing.Wait()
 	l.fail(l.sweep())
 	l.fail(l.output.close())
 	if l.journal != nil {

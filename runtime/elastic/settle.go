@@ -11,7 +11,7 @@ import (
 // settle decides what follows a generation of which nothing is left.
 func (c *Control) settle(now time.Duration, why string) {
 	c.do(why)
-	c.setTimer(0)
+	c.due = 0
 	culprit := c.ends.culprit()
 	switch {
 	case c.cancel:
@@ -19,6 +19,11 @@ func (c *Control) settle(now time.Duration, why string) {
 	case c.ends.stuck > 0:
 		c.blame(culprit)
 		c.finish(launch.ExitFailed, fmt.Sprintf("%d processes cannot be killed", c.ends.stuck))
+	case culprit == nil && c.anew && c.stop == 0:
+		c.anew = false
+		c.dismiss()
+		c.gen++
+		c.gather(now, "the members have changed")
 	case culprit == nil && c.stop == 0:
 		c.finish(launch.ExitOK, "all ranks are done")
 	case culprit == nil && c.forced:
@@ -61,10 +66,14 @@ func (c *Control) afterFailure(now time.Duration, culprit *ending) {
 // restart begins the next generation.
 func (c *Control) restart(now time.Duration) {
 	c.restarts = append(c.restarts, now)
+	c.dismiss()
 	c.gen++
-	c.ends = endings{}
-	c.join(now, fmt.Sprintf("restart %d of %s", c.recentRestarts(now), c.budget()))
+	c.ends, c.anew = endings{}, false
+	c.gather(now, fmt.Sprintf("restart %d of %s", c.recentRestarts(now), c.budget()))
 }
+
+// Restarts is how many failures there were so far that a generation came after.
+func (c *Control) Restarts() int { return len(c.restarts) }
 
 // recentRestarts counts those within the window, now included.
 func (c *Control) recentRestarts(now time.Duration) int {
@@ -92,7 +101,7 @@ func (c *Control) finish(code int, why string) {
 // signalled handles a signal to the launcher.
 func (c *Control) signalled(now time.Duration, sig syscall.Signal) {
 	if sig == syscall.SIGUSR1 {
-		if c.phase == running || c.phase == suspecting {
+		if c.phase == running || c.phase == suspecting || c.phase == pausing {
 			c.do("it is for the ranks", Forward{c.gen, sig})
 		} else {
 			c.do("no rank runs that it would be for")
@@ -104,23 +113,31 @@ func (c *Control) signalled(now time.Duration, sig syscall.Signal) {
 		c.stop = sig
 	}
 	switch {
+	case (c.phase == joining || c.phase == listening) && c.set.Live && c.gen > 0 && first:
+		c.do("the ranks are asked as soon as they are together again")
+	case (c.phase == joining || c.phase == listening) && c.set.Live && c.gen > 0:
+		c.forced = true
+		c.kill("a second signal")
 	case c.phase == joining || c.phase == listening:
 		c.finish(launch.ExitSignal(c.stop), "a stop was asked for and no rank runs")
 	case c.phase == killing:
 		c.do("the ranks are being killed already")
 	case c.phase == suspecting:
-		c.fail(now, "a stop was asked for, and a rank has failed already")
+		c.kill("a stop was asked for, and a rank has failed already")
 	case first:
-		c.phase = stopping
-		c.do("the ranks are asked to stop", Forward{c.gen, syscall.SIGTERM})
-		if c.set.Grace > 0 {
-			c.setTimer(now + c.set.Grace)
-		} else {
-			c.setTimer(0)
-		}
+		c.askToStop(now, "the ranks are asked to stop")
 	default:
 		c.forced = true
 		c.kill("a second signal")
+	}
+}
+
+// askToStop lets the ranks end in their own way.
+func (c *Control) askToStop(now time.Duration, why string) {
+	c.phase, c.due = stopping, 0
+	c.do(why, Forward{c.gen, syscall.SIGTERM})
+	if c.set.Grace > 0 {
+		c.due = now + c.set.Grace
 	}
 }
 
@@ -131,28 +148,42 @@ func (c *Control) expired(now time.Duration) {
 		return
 	}
 	c.timer = 0
+	c.callBack(now)
+	if c.due == 0 || now < c.due {
+		return
+	}
+	c.due = 0
 	switch c.phase {
 	case joining:
-		for i, n := range c.nodes {
-			if !n.joined {
-				c.do(fmt.Sprintf("node %d is not there after %v", i, JoinTime), Blame{c.gen, -1, i})
-				break
-			}
-		}
-		c.finish(launch.ExitRendezvous, "a job needs all its nodes")
+		c.joinExpired(now)
 	case suspecting:
-		c.fail(now, "no culprit has ended")
+		c.failTogether(now, "no culprit has ended")
 	case stopping:
 		c.forced = true
 		c.kill(fmt.Sprintf("the ranks had %v to stop", c.set.Grace))
 	}
 }
 
+// joinExpired goes on with the nodes that are there, or ends the job.
+func (c *Control) joinExpired(now time.Duration) {
+	if present := c.present(); len(present) >= c.set.MinNodes {
+		c.form(now, present)
+		return
+	}
+	for i, n := range c.nodes {
+		if n.at < there {
+			c.do(fmt.Sprintf("node %d is not there after %v", i, JoinTime), Blame{c.gen, -1, i})
+			break
+		}
+	}
+	c.finish(launch.ExitRendezvous, fmt.Sprintf("a job needs %d of its nodes", c.set.MinNodes))
+}
+
 // cancelled ends the job as fast as it can be ended cleanly.
 func (c *Control) cancelled() {
 	c.cancel = true
 	switch {
-	case c.alive():
+	case c.alive(), c.set.Live && c.gen > 0 && c.phase != killing:
 		c.kill("the job was cancelled")
 	case c.phase == killing:
 		c.do("the ranks are being killed already")

@@ -32,6 +32,12 @@ type Spec struct {
 	Payload []byte   // given to each rank: launch.Rank.Payload
 	LogDir  string   // for gen-N/rank-R.{out,err,error.json} and control.log; "": no files
 
+	Live        bool          // ranks that survive a failure go on: they must obey launch.Channel
+	HangTimeout time.Duration // Live: a rank that completes nothing for longer is replaced; 0: none is
+	Lease       time.Duration // of other nodes: silence after which they count as lost; 0: DefaultLease
+	MinNodes    int           // that a generation needs; 0: all
+	MaxNodes    int           // that it may have; 0: any number
+	MaxRanks    int           // the same of ranks
 	MaxRestarts int           // within Window, before the job gives up
 	Window      time.Duration // 0: the whole run
 	Grace       time.Duration // from the first signal to a kill; 0: unlimited
@@ -47,10 +53,15 @@ type Spec struct {
 	OnEvent func(generation, rank int, line []byte)
 	// OnFailure gets the root cause of a generation's end, once all its output is there.
 	OnFailure func(Failure)
+	// OnMember tells of nodes that come and go after the first generation.
+	OnMember func(Member)
 	// OnRecovery tells that a new generation's ranks were started; down is the time
 	// since the failure, and goes on growing.
 	OnRecovery func(generation int, down func() time.Duration)
 }
+
+// DefaultLease is how long a node may be silent before it counts as lost.
+const DefaultLease = 5 * time.Second
 
 // Failure is why a generation ended.
 type Failure struct {
@@ -66,16 +77,25 @@ type Failure struct {
 	Time             time.Time
 }
 
+// Member is a change of the job's membership.
+type Member struct {
+	Host      string
+	Came      bool // else it left
+	WorldSize int  // ranks afterwards
+	Reason    string
+}
+
 // Result is how a job ended.
 type Result struct {
 	// ExitCode is launch.ExitOK, ExitUsage or ExitSnapshot if a rank ended so,
 	// ExitRendezvous when a node could not be reached, 128+n after a clean stop by
 	// signal n, and ExitFailed after one that was not clean. When the restarts were
 	// used up it is ExitGaveUp, but for a Command the failed rank's own.
-	ExitCode int
-	Restarts int
-	Failure  *Failure  // root cause of the last failure
-	Stopped  os.Signal // the first one that asked for an end; nil: none
+	ExitCode    int
+	Restarts    int       // failures that a generation came after
+	Generations int       // after the first
+	Failure     *Failure  // root cause of the last failure
+	Stopped     os.Signal // the first one that asked for an end; nil: none
 }
 
 // validate returns the first thing that is wrong with s.
@@ -94,6 +114,15 @@ func (s *Spec) validate() error {
 	if s.Command != nil && (len(s.Command) == 0 || s.Command[0] == "") {
 		return errors.New("the command is empty")
 	}
+	if s.Live && s.Command != nil {
+		return errors.New("a foreign command cannot live through failures")
+	}
+	if s.MinNodes < 0 || s.MinNodes > len(s.Nodes) || s.MaxNodes < 0 || s.MaxNodes > 0 && s.MaxNodes < s.MinNodes {
+		return fmt.Errorf("at least %d and at most %d of %d nodes cannot be", s.MinNodes, s.MaxNodes, len(s.Nodes))
+	}
+	if s.Lease == 0 {
+		s.Lease = DefaultLease
+	}
 	if s.MaxRestarts < 0 || s.Window < 0 || s.Grace < 0 {
 		return fmt.Errorf("negative limit: %d restarts, window %v, grace %v", s.MaxRestarts, s.Window, s.Grace)
 	}
@@ -105,11 +134,11 @@ func (s *Spec) validate() error {
 
 // settings is what the control plane needs to know of s.
 func (s *Spec) settings() Settings {
-	c := Settings{MaxRestarts: s.MaxRestarts, Window: s.Window, Grace: s.Grace, OwnCode: s.Command != nil}
+	c := Settings{Live: s.Live, MinNodes: s.MinNodes, MaxNodes: s.MaxNodes, MaxRanks: s.MaxRanks, MaxRestarts: s.MaxRestarts, Window: s.Window, Grace: s.Grace, OwnCode: s.Command != nil}
 	for _, n := range s.Nodes {
 		c.Ranks = append(c.Ranks, n.Ranks)
 	}
-	c.Store = s.world() > 1 || s.Command != nil
+	c.Store = s.world() > 1 || s.Command != nil || s.MaxNodes > 1
 	return c
 }
 

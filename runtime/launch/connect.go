@@ -32,6 +32,9 @@ func (e *RendezvousError) Error() string {
 func (r Rank) Connect(ctx context.Context) (spmd.Config, func() error, error) {
 	config := spmd.Config{Rank: r.Rank, Size: r.WorldSize, LocalRank: r.LocalRank, LocalSize: r.LocalWorldSize, Generation: r.Generation}
 	if r.WorldSize == 1 {
+		if r.given != nil && r.given.store != nil {
+			r.given.store.Close() // an earlier generation had more ranks
+		}
 		return config, func() error { return nil }, nil
 	}
 	secret, err := r.secret()

@@ -13,6 +13,7 @@ type fileTable struct {
 	given   []*os.File // the child's ends, to be closed once it has them
 	outputs []*os.File // our ends of Command.Outputs
 	control *os.File   // our end of its stdin
+	channel *Channel   // our end of its channel
 }
 
 // closedFD is a descriptor that the child does not get.
@@ -47,6 +48,14 @@ func (t *fileTable) build(c Command) error {
 		}
 		t.give(0, read)
 		t.control = pollable(write)
+	}
+	if c.Channel {
+		ours, theirs, err := channelPair()
+		if err != nil {
+			return err
+		}
+		t.channel = ours
+		t.give(ChannelFD, theirs)
 	}
 	return t.fillStandard()
 }
@@ -109,6 +118,9 @@ func (t *fileTable) closeEnds() {
 	}
 	if t.control != nil {
 		t.control.Close()
+	}
+	if t.channel != nil {
+		t.channel.Close()
 	}
 }
 

@@ -17,12 +17,13 @@ const (
 	SecretFD  = 4 // pipe: the rank reads the generation's secret
 	PayloadFD = 5 // file without a name: what the launcher passes to its ranks
 	StoreFD   = 6 // rank 0: bound TCP socket of the store
+	ChannelFD = 7 // Unix socket to the agent: see Channel
 )
 
 // keepDescriptors keeps the inherited descriptors from processes that this one
 // starts: a child that held the events pipe would hide this process's end.
 func (r Rank) keepDescriptors() {
-	for _, fd := range []int{r.EventsFD, r.SecretFD, r.PayloadFD, r.StoreFD} {
+	for _, fd := range []int{r.EventsFD, r.SecretFD, r.PayloadFD, r.StoreFD, r.ChannelFD} {
 		if fd > 2 {
 			unix.CloseOnExec(fd)
 		}
@@ -83,6 +84,9 @@ var eventsPipe = func() func(fd int) io.Writer {
 
 // secret reads the generation's secret to its end. It can be read once.
 func (r Rank) secret() ([]byte, error) {
+	if r.given != nil {
+		return r.given.secret, nil
+	}
 	if r.SecretFD == 0 {
 		return nil, errors.New("no secret was passed on: start ranks with `ddp launch`")
 	}
@@ -100,19 +104,30 @@ func (r Rank) secret() ([]byte, error) {
 
 // listener takes over the store's socket.
 func (r Rank) listener() (net.Listener, error) {
-	if r.StoreFD == 0 {
-		return nil, errors.New("no socket for the store was passed on: start ranks with `ddp launch`")
+	file, err := r.socket()
+	if err != nil {
+		return nil, err
 	}
+	defer file.Close() // FileListener duplicates
 	// The agent may have bound the socket only, to leave the port to programs
 	// that open it themselves.
-	if err := unix.Listen(r.StoreFD, unix.SOMAXCONN); err != nil {
-		return nil, fmt.Errorf("listen on descriptor %d: %w", r.StoreFD, err)
+	if err := unix.Listen(int(file.Fd()), unix.SOMAXCONN); err != nil {
+		return nil, fmt.Errorf("listen on the inherited socket: %w", err)
 	}
-	file := os.NewFile(uintptr(r.StoreFD), "store")
-	defer file.Close() // FileListener duplicates
 	l, err := net.FileListener(file)
 	if err != nil {
-		return nil, fmt.Errorf("take over descriptor %d: %w", r.StoreFD, err)
+		return nil, fmt.Errorf("take over the inherited socket: %w", err)
 	}
 	return l, nil
+}
+
+// socket is the store's, bound by the agent.
+func (r Rank) socket() (*os.File, error) {
+	switch {
+	case r.given != nil && r.given.store != nil:
+		return r.given.store, nil
+	case r.StoreFD != 0:
+		return os.NewFile(uintptr(r.StoreFD), "store"), nil
+	}
+	return nil, errors.New("no socket for the store was passed on: start ranks with `ddp launch`")
 }

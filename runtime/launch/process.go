@@ -22,6 +22,7 @@ type Command struct {
 	Secrets map[int][]byte // pipes that hold these bytes, at most a page each, and then end
 	Outputs []Output
 	Control bool // stdin is a pipe from Process.Control
+	Channel bool // descriptor ChannelFD is the other end of Process.Channel
 
 	// Detached starts the process in a session of its own and lets it live on
 	// when we die. Else it gets a process group of its own and dies with us.
@@ -41,6 +42,9 @@ type Process struct {
 	// Control leads to the process's stdin, if Command.Control asked for it. The
 	// caller closes it.
 	Control *os.File
+	// Channel leads to the process's descriptor ChannelFD, if Command.Channel asked
+	// for it. The caller closes it.
+	Channel *Channel
 
 	pid     int
 	pipes   []*os.File // our ends of the outputs
@@ -79,7 +83,7 @@ func Start(c Command) (*Process, error) {
 		files.closeEnds()
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
-	p := &Process{Control: files.control, pid: pid, pipes: files.outputs, ended: make(chan struct{}), drained: make(chan struct{})}
+	p := &Process{Control: files.control, Channel: files.channel, pid: pid, pipes: files.outputs, ended: make(chan struct{}), drained: make(chan struct{})}
 	go p.wait(pidfd)
 	go p.drain(c.Outputs)
 	return p, nil

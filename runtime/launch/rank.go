@@ -35,7 +35,9 @@ type Rank struct {
 	ErrorFile                 string // where Fail reports; "": nowhere
 
 	// Numbers of inherited descriptors; 0: not inherited.
-	EventsFD, SecretFD, PayloadFD, StoreFD int
+	EventsFD, SecretFD, PayloadFD, StoreFD, ChannelFD int
+
+	given *given // by an Order; nil: inherited
 }
 
 // variables returns each variable that holds a number with the field that it fills.
@@ -49,7 +51,7 @@ func (r *Rank) variables() []numberVariable {
 		{"DDP_GENERATION", &r.Generation},
 		{"MASTER_PORT", &r.MasterPort},
 		{"DDP_EVENTS_FD", &r.EventsFD}, {"DDP_SECRET_FD", &r.SecretFD},
-		{"DDP_PAYLOAD_FD", &r.PayloadFD}, {"DDP_STORE_FD", &r.StoreFD},
+		{"DDP_PAYLOAD_FD", &r.PayloadFD}, {"DDP_STORE_FD", &r.StoreFD}, {"DDP_CHANNEL_FD", &r.ChannelFD},
 	}
 }
 
@@ -59,7 +61,7 @@ type numberVariable struct {
 }
 
 // optional lists the variables that are left out when they are 0.
-var optional = map[string]bool{"MASTER_PORT": true, "DDP_EVENTS_FD": true, "DDP_SECRET_FD": true, "DDP_PAYLOAD_FD": true, "DDP_STORE_FD": true}
+var optional = map[string]bool{"MASTER_PORT": true, "DDP_EVENTS_FD": true, "DDP_SECRET_FD": true, "DDP_PAYLOAD_FD": true, "DDP_STORE_FD": true, "DDP_CHANNEL_FD": true}
 
 // Environ returns r as variables of the form NAME=value.
 func (r Rank) Environ() []string {

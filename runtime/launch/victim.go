@@ -1,9 +1,20 @@
 package launch
 
 import (
+	"errors"
+
 	"ddp/runtime/store"
 	"ddp/spmd"
 )
+
+// BrokenBy tells whether err means that another rank is gone or hangs, in which
+// case a rank of live recovery goes on in another world, and which rank that is.
+// late: it did not come in time, rather than break off.
+func BrokenBy(err error) (peer int, late, broken bool) {
+	var timeout *spmd.TimeoutError
+	peer, broken = victimOf(err)
+	return peer, broken && errors.As(err, &timeout), broken
+}
 
 // victimOf tells whether err means that another rank is gone or hangs, and which.
 // Of several joined errors the first counts: the rest followed from it.

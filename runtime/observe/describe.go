@@ -20,8 +20,8 @@ func (t *terminal) describe(e Event) []string {
 	case Failure:
 		return t.failure(e)
 	case Recovered:
-		return []string{t.paint(green, fmt.Sprintf("recovered at step %d after %.2f s, %s done again (generation %d)",
-			e.Step, e.DownMS/1000, count(e.LostSteps, "step"), e.Generation))}
+		return []string{t.paint(green, fmt.Sprintf("recovered (%s) at step %d after %.2f s, %s done again (generation %d)",
+			clean(e.Mode, false), e.Step, e.DownMS/1000, count(e.LostSteps, "step"), e.Generation))}
 	case Resumed:
 		return []string{fmt.Sprintf("continuing from step %d (%s)", e.Step, clean(e.Path, false))}
 	case Member:

@@ -72,6 +72,14 @@ type Recovered struct {
 	DownMS     float64 `json:"down_ms"`    // from the failure to this step's end
 }
 
+// Regrouped says that a generation after the first has its state.
+type Regrouped struct {
+	Generation int    `json:"generation"`
+	WorldSize  int    `json:"world_size"`
+	Step       int    `json:"step"` // completed
+	From       string `json:"from"` // peers: ranks still held it; snapshot; start
+}
+
 // Member is a change of membership.
 type Member struct {
 	Change    string `json:"change"` // joined, left
@@ -134,6 +142,9 @@ func (Failure) Kind() string { return "failure" }
 
 // Kind is "recovered".
 func (Recovered) Kind() string { return "recovered" }
+
+// Kind is "regrouped".
+func (Regrouped) Kind() string { return "regrouped" }
 
 // Kind is "member".
 func (Member) Kind() string { return "member" }

@@ -24,6 +24,7 @@ var all = []Event{
 	Snapshot{1, "p", 2, 3.5, 4.5},
 	Failure{1, "a", 2, "c <\"&\u2028>", 3, "SIGKILL", "e", 4, []string{"x", "\x1b[31my"}},
 	Recovered{"restart", 1, 2, 3, 4, 5.5},
+	Regrouped{1, 2, 3, "peers"},
 	Member{"left", "a", 1, "r"},
 	Done{1, 2.5, number(3.5), 4.5, "ab", 5},
 	Resumed{1, "p"}, Warning{"m"}, Check{"c", true}, Bench{"b", 1, 2.5, 3.5, 4.5, 6},

@@ -16,7 +16,7 @@ import (
 // kinds are the types of all events by the value of "event".
 var kinds = func() map[string]reflect.Type {
 	byKind := map[string]reflect.Type{}
-	for _, e := range []Event{RankUp{}, Step{}, Eval{}, Snapshot{}, Failure{}, Recovered{}, Member{}, Done{}, Resumed{}, Warning{}, Check{}, Bench{}} {
+	for _, e := range []Event{RankUp{}, Step{}, Eval{}, Snapshot{}, Failure{}, Recovered{}, Regrouped{}, Member{}, Done{}, Resumed{}, Warning{}, Check{}, Bench{}} {
 		byKind[e.Kind()] = reflect.TypeOf(e)
 	}
 	return byKind
