@@ -103,7 +103,7 @@ type machine struct {
 	guest     bool // it came by itself, and cannot be called back
 	leaving   bool
 	known     bool          // it has been a member before
-	since     time.Duration // of its membership
+	since     time.Duration // of its membership; 0: from the first generation on
 	pause     time.Duration // before the next attempt to get it back
 	again     time.Duration // when that is due; 0: it is not
 }

@@ -80,8 +80,9 @@ func (c *Control) limited(nodes []int) []int {
 func (c *Control) form(now time.Duration, nodes []int) {
 	for _, i := range nodes {
 		if c.nodes[i].at != enlisted {
-			c.nodes[i].at, c.nodes[i].since = enlisted, now
+			c.nodes[i].at = enlisted
 			if c.gen > 0 {
+				c.nodes[i].since = now
 				c.out = append(c.out, Membership{i, true, "it joined"})
 			}
 		}
@@ -109,10 +110,7 @@ func (c *Control) start(now time.Duration, why string) {
 	c.ranks = c.ranks[:0]
 	for _, i := range c.order {
 		n := &c.nodes[i]
-		n.up, n.quiet = false, false
-		if !n.known {
-			n.known, n.since = true, now
-		}
+		n.up, n.quiet, n.known = false, false, true
 		c.ranks = append(c.ranks, make([]rankState, n.ranks)...)
 	}
 	c.do(why, Start{c.gen, slices.Clone(c.order), c.set.Live})
