@@ -88,8 +88,9 @@ func program(s setup) (path string, args []string, err error) {
 func (a *agent) hello() *hello {
 	h := &hello{Version: protocolVersion}
 	h.Host, _ = os.Hostname()
+	h.LauncherAddr, h.OwnAddr = a.setup.route.launcher, a.setup.route.own
 	// SSH_CONNECTION is: client address, client port, server address, server port.
-	if f := strings.Fields(os.Getenv("SSH_CONNECTION")); len(f) == 4 {
+	if f := strings.Fields(os.Getenv("SSH_CONNECTION")); len(f) == 4 && h.OwnAddr == "" {
 		h.LauncherAddr, h.OwnAddr = f[0], f[2]
 	}
 	return h

@@ -150,7 +150,7 @@ func (c *Control) Step(now time.Duration, event Event) (actions []Action, reason
 	case Ready:
 		c.nodeReady(now, e.Node)
 	case Offered:
-		c.nodeOffered(now, e.Ranks)
+		c.nodeOffered(e)
 	case Drain:
 		c.drain(now, e.Node)
 	case Exited:

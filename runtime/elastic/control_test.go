@@ -159,7 +159,7 @@ func parseEvent(t *testing.T, text string) Event {
 	case "stranded":
 		return Stranded{n("gen"), n("rank"), n("peer"), has("late")}
 	case "offered":
-		return Offered{n("ranks")}
+		return Offered{n("ranks"), has("guest")}
 	case "drain":
 		return Drain{n("node")}
 	case "signal":

@@ -64,10 +64,20 @@ func (c *Control) takeIn(now time.Duration) {
 // finishing tells whether some rank has done all its work: the others will soon.
 func (c *Control) finishing() bool { return slices.Contains(c.ranks, gone) }
 
-// nodeOffered adds a node that came by itself; Joined follows.
-func (c *Control) nodeOffered(now time.Duration, ranks int) {
-	c.nodes = append(c.nodes, machine{ranks: ranks, guest: true, at: coming})
-	c.do(fmt.Sprintf("it is node %d", len(c.nodes)-1))
+// nodeOffered adds a node.
+func (c *Control) nodeOffered(e Offered) {
+	c.nodes = append(c.nodes, machine{ranks: e.Ranks, guest: e.Guest})
+	i := len(c.nodes) - 1
+	switch n := &c.nodes[i]; {
+	case e.Guest:
+		n.at = coming
+		c.do(fmt.Sprintf("it is node %d", i))
+	case c.phase == stopping || c.phase == killing:
+		c.do("it is not needed now")
+	default:
+		n.at = coming
+		c.do(fmt.Sprintf("node %d is called", i), Join{i})
+	}
 }
 
 // nodeReady takes a node in at the next step's end.

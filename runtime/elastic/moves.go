@@ -46,8 +46,12 @@ type (
 		Gen, Rank, Peer int
 		Late            bool
 	}
-	// Offered says that a node, added to those of the settings, has come by itself.
-	Offered struct{ Ranks int }
+	// Offered adds a node to those of the settings. A guest has come by itself, and
+	// joins next; others are to be called.
+	Offered struct {
+		Ranks int
+		Guest bool
+	}
 	// Drain asks for a node to be taken out.
 	Drain struct{ Node int }
 	// Signalled says that the launcher got a signal.
@@ -70,14 +74,20 @@ func (e Quiet) String() string {
 	}
 	return text
 }
-func (e Ready) String() string   { return fmt.Sprintf("ready node=%d", e.Node) }
-func (e Paused) String() string  { return fmt.Sprintf("paused gen=%d rank=%d", e.Gen, e.Rank) }
-func (e Offered) String() string { return fmt.Sprintf("offered ranks=%d", e.Ranks) }
-func (e Drain) String() string   { return fmt.Sprintf("drain node=%d", e.Node) }
+func (e Ready) String() string  { return fmt.Sprintf("ready node=%d", e.Node) }
+func (e Paused) String() string { return fmt.Sprintf("paused gen=%d rank=%d", e.Gen, e.Rank) }
+func (e Drain) String() string  { return fmt.Sprintf("drain node=%d", e.Node) }
 func (e Stranded) String() string {
 	text := fmt.Sprintf("stranded gen=%d rank=%d peer=%d", e.Gen, e.Rank, e.Peer)
 	if e.Late {
 		text += " late"
+	}
+	return text
+}
+func (e Offered) String() string {
+	text := fmt.Sprintf("offered ranks=%d", e.Ranks)
+	if e.Guest {
+		text += " guest"
 	}
 	return text
 }

@@ -76,7 +76,7 @@ func (l *launcher) join(index int) {
 func (l *launcher) setup(index int) setup {
 	s := l.spec
 	return setup{Version: protocolVersion, RunID: s.RunID, Tree: l.tree, Node: index, Ranks: s.Nodes[index].Ranks,
-		MaxRestarts: s.MaxRestarts, Command: s.Command, Env: s.Env, Dir: s.Dir, Payload: s.Payload, Local: s.allLocal(),
+		MaxRestarts: s.MaxRestarts, Command: s.Command, Env: s.Env, Dir: s.Dir, Payload: s.Payload, Local: s.allLocal() && s.Guests == nil,
 		Sweep: l.nodes[index].tries > 0, Live: s.Live, HangTimeout: s.HangTimeout, Lease: s.Lease}
 }
 
@@ -127,7 +127,7 @@ func (l *launcher) membership(a Membership) {
 // masterAddr is where all nodes reach rank 0: the address over which ssh reached
 // it, or reached others from it, rather than a guess from a host's name.
 func (l *launcher) masterAddr() string {
-	if l.spec.allLocal() {
+	if len(l.order) == 1 || l.spec.allLocal() {
 		return "127.0.0.1"
 	}
 	first := l.order[0]

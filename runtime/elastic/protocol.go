@@ -55,6 +55,8 @@ type setup struct {
 	Live        bool          `json:"live"`         // ranks go from one generation to the next
 	HangTimeout time.Duration `json:"hang_timeout"` // for a rank that completes nothing; 0: none
 	Lease       time.Duration `json:"lease"`        // without a word from the launcher the agent ends; 0: none
+
+	route route
 }
 
 // mark is what the processes of this node carry, without the generation.

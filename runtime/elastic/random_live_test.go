@@ -153,7 +153,7 @@ func (w *liveWorld) misfortune() Event {
 		ranks := 1 + w.rng.IntN(2)
 		w.nodes = append(w.nodes, &liveNode{coming: true, processes: make([]processState, ranks)})
 		w.owes = append(w.owes, Joined{len(w.nodes) - 1})
-		return Offered{ranks}
+		return Offered{ranks, true}
 	case 3:
 		return Cancelled{}
 	default:

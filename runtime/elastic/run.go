@@ -105,6 +105,10 @@ func (l *launcher) loop(ctx context.Context) {
 			for _, m := range l.inbox.take() {
 				l.receive(m)
 			}
+		case r := <-l.spec.Requests:
+			l.request(r)
+		case g := <-l.spec.Guests:
+			l.welcome(g)
 		case s := <-l.spec.Signals:
 			l.signalled(s)
 		case <-l.timer.C:

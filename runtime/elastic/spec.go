@@ -46,6 +46,11 @@ type Spec struct {
 	// SIGTERM), the second kills them; SIGUSR1 is passed on to each rank.
 	Signals <-chan os.Signal
 
+	// Requests come from people while the job runs, Guests from Receive. Both may
+	// be nil.
+	Requests <-chan Request
+	Guests   <-chan Guest
+
 	// OnLine gets the ranks' output, stream is "stdout" or "stderr". Lines of more
 	// than 64 KiB come in pieces. line is valid during the call.
 	OnLine func(generation, rank int, stream string, line []byte)
