@@ -31,6 +31,10 @@ var broken = []struct {
 	{"leading zero", text + "train.batch = 064\n", []string{`j.toml:2:15: integers cannot have leading zeroes`}},
 	{"binary", text + "\x00\x01\n", []string{`j.toml:2:1: invalid character at start of key: U+0000`}},
 
+	// addresses
+	{"port alone", text + "cluster.listen = \"7077\"\n", []string{`j.toml:2:18: cluster.listen: "7077" is no address with a port (as in ":7077" or "10.0.0.1:7077")`}},
+	{"port nobody knows", text + "cluster.listen = \":0\"\n", []string{`j.toml:2:18: cluster.listen: ":0" is no address with a port (as in ":7077" or "10.0.0.1:7077")`}},
+
 	// unknown names
 	{"slip in a key", text + "[train]\nbacth = 64\n", []string{`j.toml:3:1: train.bacth: unknown key (did you mean train.batch?)`}},
 	{"slip in a table", text + "[trian]\nbatch = 64\n", []string{`j.toml:2:2: unknown table [trian] (did you mean [train]?)`}},

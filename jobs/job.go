@@ -29,7 +29,14 @@ type Cluster struct {
 	Nodes    []Node // none: this machine alone
 	MinNodes int    // at least 1
 	MaxNodes int    // at least MinNodes
+
+	Listen        string        // HOST:PORT or :PORT; "": nodes cannot join
+	Discover      string        // for a shell; "": none
+	DiscoverEvery time.Duration // at least a second
 }
+
+// Grows tells whether nodes may come that the job file does not list.
+func (c Cluster) Grows() bool { return c.Listen != "" || c.Discover != "" }
 
 // Node is one machine of the cluster.
 type Node struct {

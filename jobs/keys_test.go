@@ -64,6 +64,8 @@ func other(k Key) string {
 		return "0.5"
 	case k.Type == "string" && strings.HasPrefix(k.Range, `"`):
 		return `"` + strings.SplitN(k.Range, `"`, 3)[1] + `"`
+	case k.Name == "cluster.listen":
+		return `":7077"`
 	case k.Type == "string":
 		return `"x"`
 	}

@@ -27,7 +27,7 @@ func TestDefaults(t *testing.T) {
 	got := mustParse(t, minimal)
 	want := &Job{
 		Name: "first-try", Device: "auto",
-		Cluster:  Cluster{MinNodes: 1, MaxNodes: 1},
+		Cluster:  Cluster{MinNodes: 1, MaxNodes: 1, DiscoverEvery: 30 * time.Second},
 		Recovery: Recovery{Mode: "live", MaxRestarts: 10, Window: time.Hour, Grace: 30 * time.Second, HangTimeout: 2 * time.Minute},
 		Model: Model{
 			Preset: "gpt-mini", Layers: 6, Heads: 6, Embed: 192, BlockSize: 128,
@@ -94,7 +94,7 @@ keep = 3
 func TestDesignSample(t *testing.T) {
 	j := mustParse(t, designSample)
 	wantNodes := []Node{{Host: "a", Ranks: 4}, {Host: "b", GPUs: []int{0, 1}}}
-	if j.Name != "mingpt" || !reflect.DeepEqual(j.Cluster, Cluster{Ranks: 2, Nodes: wantNodes, MinNodes: 1, MaxNodes: 2}) {
+	if j.Name != "mingpt" || !reflect.DeepEqual(j.Cluster, Cluster{Ranks: 2, Nodes: wantNodes, MinNodes: 1, MaxNodes: 2, DiscoverEvery: 30 * time.Second}) {
 		t.Errorf("name %q, cluster %+v", j.Name, j.Cluster)
 	}
 	if j.Optimizer.Schedule != "cosine" || j.Optimizer.WarmupSteps != 50 || j.MaxRanks() != 6 {
@@ -135,6 +135,7 @@ func TestForms(t *testing.T) {
 		{"sort's block", "[data]\nsource = \"sort\"\nlength = 4\n[model]\nblock_size = 7\n", nil, func(j *Job) bool { return j.Model.BlockSize == 7 }},
 		{"epochs", minimal + "[train]\nmax_epochs = 2\n[optimizer]\nwarmup_steps = 5000\n", nil, func(j *Job) bool { return j.Train.MaxEpochs == 2 }},
 		{"saved tokenizer", minimal + "tokenizer = \"runs/x/tokenizer.json\"\n", nil, func(j *Job) bool { return j.Data.Tokenizer == "runs/x/tokenizer.json" }},
+		{"growing", minimal + "[cluster]\nlisten = \":7077\"\n", nil, func(j *Job) bool { return j.Cluster.MinNodes == 1 && j.Cluster.MaxNodes == maxNodes }},
 		{"elastic", minimal + "[cluster]\nmax_nodes = 4\n", nil, func(j *Job) bool { return j.Cluster.MinNodes == 1 && j.Cluster.MaxNodes == 4 }},
 		{"fewer nodes than listed", minimal + "[cluster]\nnodes = [{host=\"a\",ranks=1},{host=\"b\",ranks=3}]\nmax_nodes = 1\n", nil,
 			func(j *Job) bool { return j.Cluster.MinNodes == 1 && j.MaxRanks() == 3 }},

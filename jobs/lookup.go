@@ -1,7 +1,10 @@
 package jobs
 
 import (
+	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -53,6 +56,18 @@ func checkDir(path string) (message, hint string) {
 		return "", ""
 	}
 	return checkPath(path)
+}
+
+// checkListen takes an address with a port of its own: joiners must know it.
+func checkListen(address string) (message, hint string) {
+	if address == "" {
+		return "", ""
+	}
+	_, port, err := net.SplitHostPort(address)
+	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 {
+		return fmt.Sprintf("%q is no address with a port", address), `as in ":7077" or "10.0.0.1:7077"`
+	}
+	return "", ""
 }
 
 func checkPath(path string) (message, hint string) {

@@ -108,15 +108,16 @@ func readHost(v value, node *Node) []fault {
 	if v.kind != unstable.String {
 		return v.mistyped("a string")
 	}
-	if !validHost(v.text) {
+	if !ValidHost(v.text) {
 		return v.fault(fmt.Sprintf("%q is not a host name", v.text), "a name, an address or user@name, without options")
 	}
 	node.Host = v.text
 	return nil
 }
 
-// validHost keeps out what ssh could take for an option or a shell for more than a word.
-func validHost(host string) bool {
+// ValidHost tells whether ssh and shells take host for a name: it keeps out
+// what ssh could take for an option or a shell for more than a word.
+func ValidHost(host string) bool {
 	if host == "" || len(host) > 253 || host[0] == '-' || strings.Contains(host, "@-") {
 		return false
 	}

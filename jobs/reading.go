@@ -179,7 +179,11 @@ func (r *reading) resolveNodes() {
 			c.MinNodes = min(listed, c.MaxNodes)
 		}
 	}
-	if !hasMax {
+	switch {
+	case hasMax:
+	case c.Grows():
+		c.MaxNodes = maxNodes
+	default:
 		c.MaxNodes = max(listed, c.MinNodes)
 	}
 }

@@ -41,7 +41,9 @@ type invocation struct {
 
 // commands returns all sub-commands in the order that help lists them.
 func commands() []command {
-	return []command{runCommand, checkCommand, sampleCommand, snapshotsCommand, launchCommand, selftestCommand, benchCommand, versionCommand}
+	return []command{runCommand, checkCommand, sampleCommand, snapshotsCommand,
+		statusCommand, attachCommand, logsCommand, stopCommand, drainCommand, joinCommand,
+		launchCommand, selftestCommand, benchCommand, versionCommand}
 }
 
 // Main runs the program in the role that its environment names and returns the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/google/uuid"
 	"golang.org/x/term"
@@ -18,26 +17,31 @@ import (
 )
 
 var runCommand = command{
-	name: "run", args: "JOB [--set table.key=value]... [--json] [--fresh]", summary: "train a job, resuming from its snapshots",
+	name: "run", args: "JOB [--set table.key=value]... [--json] [--fresh] [--detach]", summary: "train a job, resuming from its snapshots",
 	details: `Trains the job that the TOML file describes, with as many ranks as it asks for.
 When the job's snapshot folder holds snapshots the run continues from the newest
 good one. Ctrl-C takes a snapshot and leaves; run again to go on. A second
 Ctrl-C leaves at once. SIGUSR1 takes a snapshot and goes on.
 
+With --detach the run goes on without this terminal: attach, status, logs and
+stop reach it.
+
 examples:
   ddp run jobs/mingpt.toml
   ddp run jobs/mingpt.toml --set train.max_steps=2000 --set cluster.ranks=4
   ddp run jobs/mingpt.toml --json | jq 'select(.event == "eval")'
+  ddp run jobs/mingpt.toml --detach && ddp attach jobs/mingpt.toml
 
 exit codes: 0 done; 1 failed; 2 bad usage, job file or data; 3 gave up after the
-allowed restarts; 5 a snapshot is unreadable; 128+N ended by signal N after a
-clean stop with a snapshot`,
+allowed restarts; 4 nodes were not there in time; 5 a snapshot is unreadable;
+128+N ended by signal N after a clean stop with a snapshot`,
 	run: runRun,
 }
 
 func runRun(in *invocation) error {
 	asJSON := in.flags.Bool("json", false, "one JSON object a line on stdout instead of progress")
 	fresh := in.flags.Bool("fresh", false, "start anew; older snapshots are moved aside, never deleted")
+	detached := in.flags.Bool("detach", false, "let the run go on without this terminal")
 	job, err := in.job()
 	if err != nil {
 		return err
@@ -49,16 +53,50 @@ func runRun(in *invocation) error {
 	if _, err := forcedISA(); err != nil {
 		return err
 	}
+	child := detachedChild()
+	if *detached && child == nil {
+		return in.detach()
+	}
+	release, err := claim(job)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := prepareSnapshots(job, set, *fresh, in.note); err != nil {
 		return err
 	}
-	sink := in.sink(maxSteps(job, set), *asJSON)
-	err = runJob(context.Background(), job, sink)
-	sink.Close()
-	if err != nil || *asJSON {
+	id := uuid.NewString()
+	folder, err := newRunFolder(job, id, maxSteps(job, set))
+	if err != nil {
+		return err
+	}
+	err = in.trainIn(folder, job, *asJSON, child)
+	if err != nil || *asJSON || child != nil {
 		return err
 	}
 	return in.closingSample(job)
+}
+
+// trainIn runs the job and leaves all that happens in its folder; a temporary
+// one goes when there was nothing wrong.
+func (in *invocation) trainIn(folder *runFolder, job *jobs.Job, asJSON bool, child *parentLine) error {
+	sinks, err := folder.sinks()
+	if err != nil {
+		return err
+	}
+	if child == nil {
+		sinks = append(sinks, in.sink(folder.info.Steps, asJSON))
+	}
+	sink := observe.NewTee(sinks...)
+	err = runJob(folder, job, sink, child)
+	sink.Close()
+	if noted := folder.end(exitCode(err)); err == nil {
+		err = noted
+	}
+	if err == nil && logsOf(job) == "" {
+		return os.RemoveAll(folder.path)
+	}
+	return err
 }
 
 // note tells the user something that is no error.
@@ -104,26 +142,55 @@ func prepareSnapshots(job *jobs.Job, set *data.Set, fresh bool, note func(string
 }
 
 // runJob launches the ranks and sees them through to the end.
-func runJob(ctx context.Context, job *jobs.Job, sink observe.Sink) error {
+func runJob(folder *runFolder, job *jobs.Job, sink observe.Sink, child *parentLine) (err error) {
 	payload, err := trainPayload(job)
 	if err != nil {
 		return err
 	}
-	id := uuid.NewString()
-	signals, stop := notify()
-	defer stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	door, err := openDoor(ctx, folder, job, sink.Note)
+	if err != nil {
+		cancel()
+		return err
+	}
 	watch := newWatch(sink)
+	desk, err := openDesk(folder.info.ID, watch.progress)
+	if err != nil {
+		cancel()
+		door.close()
+		return err
+	}
+	finder := startFinder(ctx, job, desk.requests, sink.Note)
+	signals, stop := notify()
+	defer func() {
+		stop()
+		cancel()
+		finder.wait()
+		door.close()
+		desk.close(exitCode(err))
+	}()
+	child.ready(folder)
 	res, err := elastic.Run(ctx, elastic.Spec{
-		RunID: id, Nodes: nodes(job), Payload: payload, LogDir: logDir(job, id),
+		RunID: folder.info.ID, Nodes: nodes(job), Payload: payload, LogDir: folder.path,
 		Live: job.Recovery.Mode == "live", HangTimeout: job.Recovery.HangTimeout,
-		MinNodes: min(job.Cluster.MinNodes, max(1, len(job.Cluster.Nodes))), MaxNodes: job.Cluster.MaxNodes, MaxRanks: job.Train.Shards,
+		MinNodes: minNodes(job), MaxNodes: job.Cluster.MaxNodes, MaxRanks: job.Train.Shards,
 		MaxRestarts: job.Recovery.MaxRestarts, Window: job.Recovery.Window, Grace: job.Recovery.Grace,
-		Signals: signals, OnLine: watch.line, OnEvent: watch.event, OnFailure: watch.failure, OnMember: watch.member,
+		Signals: signals, Requests: desk.requests, Guests: door.guests,
+		OnLine: watch.line, OnEvent: watch.event, OnFailure: watch.failure, OnMember: watch.member,
 	})
 	if err != nil {
 		return err
 	}
 	return verdict(res)
+}
+
+// minNodes is how many nodes training needs; more than are listed can only come
+// by themselves.
+func minNodes(job *jobs.Job) int {
+	if job.Cluster.Listen != "" {
+		return job.Cluster.MinNodes
+	}
+	return min(job.Cluster.MinNodes, max(1, len(job.Cluster.Nodes)))
 }
 
 // verdict turns the result into an exit code; the failure itself was shown when it happened.
@@ -153,12 +220,4 @@ func localRanks(asked, shards int) int {
 		return asked
 	}
 	return min(max(1, usableCores()/2), shards)
-}
-
-// logDir is where the ranks' output is kept: beside the snapshots, a folder a run.
-func logDir(job *jobs.Job, id string) string {
-	if job.Snapshot.Dir == "" {
-		return filepath.Join(os.TempDir(), "ddp-"+id)
-	}
-	return filepath.Join(job.Snapshot.Dir, "logs", id)
 }

@@ -6,6 +6,9 @@ import (
 	"syscall"
 )
 
+// stopSignal asks a launcher to end.
+const stopSignal = syscall.SIGTERM
+
 // notify collects the signals that a launcher acts on, until stop is called.
 func notify() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 8)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type watch struct {
 
 	mu       sync.Mutex
 	lastStep int                // newest step that any generation completed
+	last     progress           // what it said
 	lastEval int                // and evaluated
 	failedAt time.Time          // of the failure that is not yet recovered from
 	entered  *observe.Regrouped // how the generation at hand began; nil: it is the first
@@ -55,6 +57,7 @@ func (w *watch) fresh(at time.Time, e observe.Event) bool {
 		if !again {
 			w.recovered(at, e.Step)
 			w.lastStep = e.Step
+			w.last = progress{e.Step, finite(e.Loss), finite(e.TokensPerS)}
 		}
 		return !again
 	case observe.Eval:
@@ -65,6 +68,21 @@ func (w *watch) fresh(at time.Time, e observe.Event) bool {
 		w.recovered(at, e.Step+1) // it failed when no step was left
 	}
 	return true
+}
+
+// progress is how far the run has come.
+func (w *watch) progress() progress {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// finite makes a number one that JSON has.
+func finite(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
 }
 
 // live tells whether the generation at hand carries on what ranks still held.

@@ -23,6 +23,8 @@ func AgentMain() int {
 	// The terminal's Ctrl-C is the launcher's to handle. Caught rather than
 	// ignored, since ranks would inherit that; nobody reads the channel.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
+	leave := make(chan os.Signal, 2)
+	signal.Notify(leave, syscall.SIGTERM)
 	in := json.NewDecoder(bufio.NewReader(os.Stdin))
 	var first command
 	if err := in.Decode(&first); err != nil {
@@ -34,7 +36,7 @@ func AgentMain() int {
 	case first.Guard != nil:
 		return serveGuard(*first.Guard, os.Stdin)
 	case first.Setup != nil:
-		err = serveAgent(*first.Setup, in, os.Stdout)
+		err = serveAgent(*first.Setup, in, os.Stdout, leave)
 	default:
 		err = errors.New("the first command is neither setup nor guard")
 	}
@@ -45,20 +47,20 @@ func AgentMain() int {
 	return launch.ExitOK
 }
 
-// serveAgent runs an agent until the commands end.
-func serveAgent(s setup, in *json.Decoder, stdout io.Writer) error {
+// serveAgent runs an agent until the commands end. The first signal from leave
+// asks the launcher to go on without this node, the second ends it.
+func serveAgent(s setup, in *json.Decoder, stdout io.Writer, leave <-chan os.Signal) error {
 	out := &reportWriter{enc: json.NewEncoder(stdout)}
 	a, err := openAgent(s, out.write)
+	if err == nil {
+		defer a.close()
+		err = obey(a, in, leave)
+	}
 	if err != nil {
 		out.write(report{Broken: &brokenReport{err.Error()}})
 		return err
 	}
-	defer a.close()
-	err = obey(a, in)
-	if err != nil {
-		out.write(report{Broken: &brokenReport{err.Error()}})
-	}
-	return err
+	return out.lastWord()
 }
 
 // errLease ends an agent that the launcher must by now take for dead.
@@ -66,7 +68,7 @@ var errLease = errors.New("no word from the launcher within the lease")
 
 // obey carries out commands until they end or the lease is over. The reader is
 // left behind then: only the end of the process ends a read of stdin.
-func obey(a *agent, in *json.Decoder) error {
+func obey(a *agent, in *json.Decoder, leave <-chan os.Signal) error {
 	type read struct {
 		c   command
 		err error
@@ -82,7 +84,7 @@ func obey(a *agent, in *json.Decoder) error {
 			}
 		}
 	}()
-	var expired <-chan time.Time
+	var expired, graceOver <-chan time.Time
 	lease := a.setup.Lease * (leaseParts - 1) / leaseParts
 	for {
 		if lease > 0 {
@@ -99,6 +101,14 @@ func obey(a *agent, in *json.Decoder) error {
 			if err := a.do(r.c); err != nil {
 				return err
 			}
+		case <-leave:
+			if graceOver != nil {
+				return nil
+			}
+			a.emit(report{Leaving: &leavingReport{}})
+			graceOver = time.After(a.setup.Grace)
+		case <-graceOver:
+			return nil
 		case <-expired:
 			return errLease
 		}
@@ -115,12 +125,23 @@ func openAgent(s setup, emit func(report)) (*agent, error) {
 
 // reportWriter writes reports of several goroutines, each whole.
 type reportWriter struct {
-	mu  sync.Mutex
-	enc *json.Encoder
+	mu     sync.Mutex
+	enc    *json.Encoder
+	broken error // what it said of its own end
 }
 
 func (w *reportWriter) write(r report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if r.Broken != nil {
+		w.broken = errors.New(r.Broken.Cause)
+	}
 	_ = w.enc.Encode(r) // a launcher that is gone closes stdin too
+}
+
+// lastWord is why the agent was of no more use, nil when it was.
+func (w *reportWriter) lastWord() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.broken
 }

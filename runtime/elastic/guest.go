@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"ddp/runtime/launch"
 	"ddp/runtime/seal"
@@ -25,8 +26,11 @@ type Guest struct {
 	in   *bufio.Reader
 }
 
-// maxVisit bounds what a guest says first.
-const maxVisit = 4 << 10
+const (
+	maxVisit     = 4 << 10          // bytes of what a guest says first
+	greetingTime = 10 * time.Second // in which it must say it
+	maxGreetings = 64               // that may be under way at once
+)
 
 // visit is what a guest says first.
 type visit struct {
@@ -40,12 +44,15 @@ type visit struct {
 func Receive(ctx context.Context, l net.Listener, secret []byte, guests chan<- Guest, warn func(error)) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	greetings := make(chan struct{}, maxGreetings)
 	for {
 		conn, err := l.Accept()
 		if err != nil {
 			return
 		}
+		greetings <- struct{}{}
 		wg.Go(func() {
+			defer func() { <-greetings }()
 			g, err := admit(ctx, conn, secret)
 			if err != nil {
 				warn(fmt.Errorf("a node that wanted to join was turned away: %w", err))
@@ -65,6 +72,10 @@ func admit(ctx context.Context, conn net.Conn, secret []byte) (Guest, error) {
 	if err != nil {
 		return Guest{}, err
 	}
+	if err := sealed.SetReadDeadline(time.Now().Add(greetingTime)); err != nil {
+		sealed.Close()
+		return Guest{}, err
+	}
 	in := bufio.NewReaderSize(sealed, maxVisit)
 	text, err := in.ReadSlice('\n')
 	var v visit
@@ -77,6 +88,8 @@ func admit(ctx context.Context, conn net.Conn, secret []byte) (Guest, error) {
 		err = fmt.Errorf("its program speaks version %d, ours version %d: install the same program on all hosts", v.Version, protocolVersion)
 	case v.Ranks < 1 || v.Host == "":
 		err = fmt.Errorf("it has no name, or %d ranks", v.Ranks)
+	default:
+		err = sealed.SetReadDeadline(time.Time{})
 	}
 	if err != nil {
 		sealed.Close()
@@ -116,13 +129,22 @@ func (h halfCloser) Close() error {
 	return h.Conn.Close()
 }
 
+// LostError says that the job's launcher could not be reached, or no longer; the
+// job may go on.
+type LostError struct{ Err error }
+
+func (e *LostError) Error() string { return e.Err.Error() }
+func (e *LostError) Unwrap() error { return e.Err }
+
 // Visit joins a job: it dials the launcher, proves that it knows the secret, and
-// is the job's agent on this machine until the job ends, drains it, or ctx ends.
-// The program must call AgentMain when launch.RoleVariable says so.
-func Visit(ctx context.Context, address string, secret []byte, ranks int) error {
+// is the job's agent on this machine until the job ends or drains it, or ctx
+// ends. The first signal asks the job to go on without this node, the second
+// leaves at once. A LostError may be worth another try. The program must call
+// AgentMain when launch.RoleVariable says so.
+func Visit(ctx context.Context, address string, secret []byte, ranks int, leave <-chan os.Signal) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("reach the job: %w", err)
+		return &LostError{fmt.Errorf("reach the job: %w", err)}
 	}
 	sealed, err := seal.Client(ctx, conn, secret)
 	if err != nil {
@@ -141,11 +163,11 @@ func Visit(ctx context.Context, address string, secret []byte, ranks int) error 
 	in := json.NewDecoder(bufio.NewReader(sealed))
 	var first command
 	if err := in.Decode(&first); err != nil || first.Setup == nil {
-		return fmt.Errorf("the job did not take this node in: %v (cluster.max_nodes, or as many ranks as train.shards?)", err)
+		return &LostError{fmt.Errorf("the job did not take this node in: %w", err)}
 	}
 	first.Setup.route = route{launcher: hostOf(conn.RemoteAddr()), own: hostOf(conn.LocalAddr())}
-	if err := serveAgent(*first.Setup, in, sealed); err != nil && ctx.Err() == nil {
-		return err
+	if err := serveAgent(*first.Setup, in, sealed, leave); err != nil && ctx.Err() == nil {
+		return &LostError{err}
 	}
 	return context.Cause(ctx)
 }

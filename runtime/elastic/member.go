@@ -40,6 +40,7 @@ type member struct {
 	hung     atomic.Pointer[string] // why it was killed by us
 	hangOnce sync.Once
 	ready    atomic.Bool
+	early    tail // what it said before it had its place
 
 	signs lifeSigns
 }
@@ -85,11 +86,11 @@ func (m *member) start() error {
 	return err
 }
 
-// where is the member's place now.
-func (m *member) where() (gen, rank int) {
+// where is the member's place now, if it has one yet.
+func (m *member) where() (gen, rank int, placed bool) {
 	m.crew.mu.Lock()
 	defer m.crew.mu.Unlock()
-	return m.gen, m.rank
+	return m.gen, m.rank, !m.crew.order.Warm
 }
 
 // line passes a rank's output on, and looks out for a Go program's crash.
@@ -99,9 +100,20 @@ func (m *member) line(stream string) launch.LineFunc {
 			text := string(line)
 			m.panic.CompareAndSwap(nil, &text)
 		}
-		gen, rank := m.where()
+		gen, rank, placed := m.where()
+		if !placed {
+			m.saidEarly(line)
+			return
+		}
 		m.crew.agent.emit(report{Line: &lineReport{gen, rank, stream, line, !whole}})
 	}
+}
+
+// saidEarly keeps what no rank of the world has said.
+func (m *member) saidEarly(line []byte) {
+	m.crew.mu.Lock()
+	defer m.crew.mu.Unlock()
+	m.early.add(string(line))
 }
 
 // crash is how Go's runtime begins its report: of a panic, of its own failure,
@@ -113,7 +125,7 @@ func (m *member) events() launch.LineFunc {
 	skip := false
 	return func(line []byte, whole bool) {
 		if whole && !skip {
-			gen, rank := m.where()
+			gen, rank, _ := m.where()
 			m.crew.agent.emit(report{Line: &lineReport{gen, rank, eventStream, line, false}})
 		}
 		skip = !whole // the rest of an overlong one
@@ -182,10 +194,22 @@ func (m *member) report() {
 	unplaced := m.crew.order.Warm
 	m.crew.mu.Unlock()
 	if unplaced {
-		m.crew.agent.emit(report{Broken: &brokenReport{"a rank ended before it had its place: " + cause(e, launch.ParseErrorFile(e.ErrorFile))}})
+		m.crew.agent.emit(report{Broken: &brokenReport{m.earlyEnd(e)}})
 		return
 	}
 	m.crew.agent.emit(report{Exited: e})
+}
+
+// earlyEnd puts the end of a rank in words that had no place yet.
+func (m *member) earlyEnd(e *exitedReport) string {
+	waitUpTo(m.proc.Drained(), drainTime)
+	m.crew.mu.Lock()
+	defer m.crew.mu.Unlock()
+	why := "a rank ended before it had its place: " + cause(e, launch.ParseErrorFile(e.ErrorFile))
+	if said := m.early.lines(); len(said) > 0 {
+		why += ": " + said[len(said)-1]
+	}
+	return why
 }
 
 // listen takes what the rank says over its channel until it ends.
@@ -199,7 +223,7 @@ func (m *member) listen() {
 		if err != nil {
 			return
 		}
-		_, rank := m.where()
+		_, rank, _ := m.where()
 		switch {
 		case s.Ready:
 			m.ready.Store(true)

@@ -20,7 +20,8 @@ func (l *launcher) perform(action Action) {
 	case Start:
 		l.start(a)
 	case Warm:
-		l.nodes[a.Node].send(command{Start: &startOrder{Gen: l.result.Generations, Warm: true, WorldSize: 1}})
+		// A world of their own, until they get their places.
+		l.nodes[a.Node].send(command{Start: &startOrder{Gen: l.result.Generations, Warm: true, WorldSize: l.spec.Nodes[a.Node].Ranks, Nodes: 1}})
 	case Pause:
 		l.sendAll(command{Pause: &generationRef{a.Gen}})
 	case Replace:
@@ -77,7 +78,7 @@ func (l *launcher) setup(index int) setup {
 	s := l.spec
 	return setup{Version: protocolVersion, RunID: s.RunID, Tree: l.tree, Node: index, Ranks: s.Nodes[index].Ranks,
 		MaxRestarts: s.MaxRestarts, Command: s.Command, Env: s.Env, Dir: s.Dir, Payload: s.Payload, Local: s.allLocal() && s.Guests == nil,
-		Sweep: l.nodes[index].tries > 0, Live: s.Live, HangTimeout: s.HangTimeout, Lease: s.Lease}
+		Sweep: l.nodes[index].tries > 0, Live: s.Live, HangTimeout: s.HangTimeout, Grace: s.Grace, Lease: s.Lease}
 }
 
 // start begins a generation with a new secret.

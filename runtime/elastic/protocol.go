@@ -54,6 +54,7 @@ type setup struct {
 
 	Live        bool          `json:"live"`         // ranks go from one generation to the next
 	HangTimeout time.Duration `json:"hang_timeout"` // for a rank that completes nothing; 0: none
+	Grace       time.Duration `json:"grace"`        // between a wish to leave and leaving anyway
 	Lease       time.Duration `json:"lease"`        // without a word from the launcher the agent ends; 0: none
 
 	route route
@@ -114,6 +115,7 @@ type report struct {
 	Paused    *pausedReport    `json:"paused,omitempty"`
 	Stranded  *strandedReport  `json:"stranded,omitempty"`
 	Pong      *pongReport      `json:"pong,omitempty"`
+	Leaving   *leavingReport   `json:"leaving,omitempty"`
 }
 
 type hello struct {
@@ -161,6 +163,9 @@ type exitedReport struct {
 type readyReport struct{}
 
 type pongReport struct{}
+
+// leavingReport says that the node's machine is about to end.
+type leavingReport struct{}
 
 type pausedReport struct {
 	Gen  int `json:"gen"`

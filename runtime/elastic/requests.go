@@ -1,9 +1,6 @@
 package elastic
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Request is what a person asks of a running job: exactly one field is set.
 type Request struct {
@@ -53,7 +50,7 @@ func (l *launcher) request(r Request) {
 // drain takes out the node of a name.
 func (l *launcher) drain(name string) error {
 	for i := range l.nodes {
-		if c := l.control.nodes[i]; (name == fmt.Sprint(i) || name == l.hostOf(i)) && !c.leaving {
+		if c := l.control.nodes[i]; (name == fmt.Sprint(i) || name == l.hostOf(i) || name == l.spec.Nodes[i].Host) && !c.leaving {
 			l.step(Drain{i})
 			if !l.control.nodes[i].leaving {
 				return fmt.Errorf("node %s cannot be drained now: %s", name, l.control.reason)
@@ -69,8 +66,10 @@ func (l *launcher) add(n Node) error {
 	if n.Ranks < 1 {
 		return fmt.Errorf("node %s has %d ranks, want at least 1", n.Host, n.Ranks)
 	}
-	if slices.ContainsFunc(l.spec.Nodes, func(o Node) bool { return o.Host == n.Host }) {
-		return fmt.Errorf("node %s is there already", n.Host)
+	for i, o := range l.spec.Nodes {
+		if o.Host == n.Host && !l.control.nodes[i].leaving {
+			return fmt.Errorf("node %s is there already", n.Host)
+		}
 	}
 	l.spec.Nodes = append(l.spec.Nodes, n)
 	l.nodes = append(l.nodes, &nodeSlot{})
@@ -97,13 +96,13 @@ func (l *launcher) status() Status {
 	for i, n := range l.spec.Nodes {
 		c := l.control.nodes[i]
 		state := NodeStatus{Node: i, Host: l.hostOf(i), Ranks: n.Ranks, State: whereNames[c.at], FirstRank: -1}
-		if c.leaving {
-			state.State = "drained"
-		}
-		if c.at == enlisted {
+		switch {
+		case c.at == enlisted:
 			state.FirstRank = l.firstRank(i)
 			s.WorldSize += n.Ranks
-		} else {
+		case c.leaving:
+			state.State = "drained"
+		default:
 			state.Lost = l.nodes[i].lost
 		}
 		s.Nodes = append(s.Nodes, state)

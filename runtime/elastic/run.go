@@ -133,6 +133,8 @@ func (l *launcher) signalled(s os.Signal) {
 func (l *launcher) receive(m message) {
 	slot := l.nodes[m.node]
 	switch r := m.report; {
+	case m.err == nil && slot.node == nil:
+		// It was released: how its ranks end is nobody's concern.
 	case m.err != nil:
 		slot.lost = m.err.Error()
 		l.drop(slot)
@@ -155,6 +157,8 @@ func (l *launcher) receive(m message) {
 		l.stranded(r.Stranded)
 	case r.Quiet != nil:
 		l.step(Quiet{r.Quiet.Gen, m.node, len(r.Quiet.Stuck)})
+	case r.Leaving != nil:
+		l.step(Drain{m.node})
 	case r.Broken != nil:
 		slot.lost = r.Broken.Cause
 		l.drop(slot)

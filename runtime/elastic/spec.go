@@ -122,7 +122,7 @@ func (s *Spec) validate() error {
 	if s.Live && s.Command != nil {
 		return errors.New("a foreign command cannot live through failures")
 	}
-	if s.MinNodes < 0 || s.MinNodes > len(s.Nodes) || s.MaxNodes < 0 || s.MaxNodes > 0 && s.MaxNodes < s.MinNodes {
+	if s.MinNodes < 0 || s.MinNodes > len(s.Nodes) && s.Guests == nil || s.MaxNodes < 0 || s.MaxNodes > 0 && s.MaxNodes < s.MinNodes {
 		return fmt.Errorf("at least %d and at most %d of %d nodes cannot be", s.MinNodes, s.MaxNodes, len(s.Nodes))
 	}
 	if s.Lease == 0 {
