@@ -27,6 +27,7 @@ var mayImport = []struct {
 	{"ddp/runtime/launch", []string{"ddp/spmd", "ddp/runtime/store"}, "a process finds its world"},
 	{"ddp/runtime/seal", nil, "a sealed channel knows bytes and a secret"},
 	{"ddp/runtime/elastic", []string{"ddp/runtime/launch", "ddp/runtime/store", "ddp/runtime/seal"}, "the control plane runs any command"},
+	{"ddp/runtime/rendezvous", []string{"ddp/runtime/elastic"}, "nodes meet before a job begins"},
 	{"ddp/model/compute", []string{"ddp/model/compute"}, "kernels know no model"},
 	{"ddp/model/train", []string{"ddp/model", "ddp/model/compute", "ddp/data", "ddp/spmd", "ddp/runtime/snapshot", "ddp/runtime/observe"}, "the loop"},
 	{"ddp/model", []string{"ddp/model/compute"}, "the model knows the compute interface only"},

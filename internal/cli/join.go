@@ -54,16 +54,17 @@ func runJoin(in *invocation) error {
 	if err != nil {
 		return err
 	}
-	return in.visit(args[0], secret, *ranks, *patience)
+	return in.visit(args[0], secret, elastic.Visitor{Ranks: *ranks}, *patience)
 }
 
 // visit joins, again and again while the job cannot be reached.
-func (in *invocation) visit(address string, secret []byte, ranks int, patience time.Duration) error {
+func (in *invocation) visit(address string, secret []byte, v elastic.Visitor, patience time.Duration) error {
 	leave, stop := notify()
 	defer stop()
+	v.Leave = leave
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		began := time.Now()
-		err := elastic.Visit(context.Background(), address, secret, ranks, leave)
+		err := elastic.Visit(context.Background(), address, secret, v)
 		var lost *elastic.LostError
 		if !errors.As(err, &lost) || errors.Is(err, seal.ErrSecret) {
 			return err

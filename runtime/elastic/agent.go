@@ -32,6 +32,7 @@ type agent struct {
 	socket  *os.File // of the coming generation's store, on rank 0's node
 	crew    *crew    // nil: none yet
 	started int      // processes so far
+	over    *overOrder
 }
 
 // newAgent makes ready to run ranks and says hello.
@@ -119,6 +120,8 @@ func (a *agent) do(c command) error {
 		a.kill(c.Kill.Gen)
 	case c.Ping != nil:
 		a.emit(report{Pong: &pongReport{}})
+	case c.Over != nil:
+		a.over = c.Over
 	default:
 		return errors.New("unknown command from the launcher")
 	}
@@ -139,7 +142,7 @@ func (a *agent) kill(gen int) {
 // listen opens the socket of the coming generation's store.
 func (a *agent) listen(o listenOrder) error {
 	a.closeSocket()
-	socket, port, err := launch.StoreSocket(a.setup.Local && a.setup.Command == nil, o.Listen)
+	socket, port, err := launch.StoreSocket(a.setup.Local && a.setup.Command == nil, o.Listen, o.Port)
 	if err != nil {
 		return err
 	}
@@ -185,7 +188,7 @@ func (a *agent) place(o startOrder, local int) *launch.Place {
 
 // environmentPlace is what a rank's environment says of it.
 func (a *agent) environmentPlace(o startOrder, local int) launch.Rank {
-	p := launch.Rank{MaxRestarts: a.setup.MaxRestarts, RunID: a.setup.RunID, EventsFD: launch.EventsFD}.In(*a.place(o, local), nil)
+	p := launch.Rank{MaxRestarts: a.setup.MaxRestarts, RunID: a.setup.RunID, Role: a.setup.Role, EventsFD: launch.EventsFD}.In(*a.place(o, local), nil)
 	if a.setup.Payload != nil {
 		p.PayloadFD = launch.PayloadFD
 	}
@@ -214,6 +217,9 @@ func (a *agent) environment(p launch.Rank, mark string) []string {
 	env := launch.Environment(os.Environ(), s.Env, own)
 	if _, set := launch.Lookup(env, "OMP_NUM_THREADS"); !set && s.Ranks > 1 {
 		env = append(env, "OMP_NUM_THREADS=1") // as torchrun: ranks share the cores
+	}
+	if _, set := launch.Lookup(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING"); !set && s.Command != nil {
+		env = append(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1") // as torchrun: a lost peer ends the rank
 	}
 	return env
 }

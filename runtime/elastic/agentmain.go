@@ -36,7 +36,7 @@ func AgentMain() int {
 	case first.Guard != nil:
 		return serveGuard(*first.Guard, os.Stdin)
 	case first.Setup != nil:
-		err = serveAgent(*first.Setup, in, os.Stdout, leave)
+		_, err = serveAgent(*first.Setup, in, os.Stdout, leave)
 	default:
 		err = errors.New("the first command is neither setup nor guard")
 	}
@@ -48,8 +48,9 @@ func AgentMain() int {
 }
 
 // serveAgent runs an agent until the commands end. The first signal from leave
-// asks the launcher to go on without this node, the second ends it.
-func serveAgent(s setup, in *json.Decoder, stdout io.Writer, leave <-chan os.Signal) error {
+// asks the launcher to go on without this node, the second ends it. over is how
+// the job ended, nil if the launcher did not say so.
+func serveAgent(s setup, in *json.Decoder, stdout io.Writer, leave <-chan os.Signal) (over *overOrder, err error) {
 	out := &reportWriter{enc: json.NewEncoder(stdout)}
 	a, err := openAgent(s, out.write)
 	if err == nil {
@@ -58,9 +59,9 @@ func serveAgent(s setup, in *json.Decoder, stdout io.Writer, leave <-chan os.Sig
 	}
 	if err != nil {
 		out.write(report{Broken: &brokenReport{err.Error()}})
-		return err
+		return nil, err
 	}
-	return out.lastWord()
+	return a.over, out.lastWord()
 }
 
 // errLease ends an agent that the launcher must by now take for dead.

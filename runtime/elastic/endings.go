@@ -27,9 +27,10 @@ type ending struct {
 	afterStop  bool // it came after the ranks had been asked to stop
 }
 
-// final tells whether the exit code ends the job whatever restarts are left.
-func (e *ending) final() bool {
-	return e.exit.Signal == 0 && (e.exit.Code == launch.ExitUsage && !e.crashed || e.exit.Code == launch.ExitSnapshot)
+// final tells whether the exit code ends the job whatever restarts are left. A
+// foreign command's codes mean nothing to us.
+func (c *Control) final(e *ending) bool {
+	return !c.set.OwnCode && e.exit.Signal == 0 && (e.exit.Code == launch.ExitUsage && !e.crashed || e.exit.Code == launch.ExitSnapshot)
 }
 
 // endings are those of one generation, in the order in which they became known.

@@ -87,7 +87,7 @@ func (c *Control) fail(now time.Duration, culprit *ending, why string) {
 		c.kill(why)
 	case culprit != nil && c.newcomer(now, culprit):
 		c.sendAway(now, culprit, why)
-	case culprit != nil && (culprit.final() || culprit.permanent), c.recentRestarts(now) >= c.set.MaxRestarts:
+	case culprit != nil && (c.final(culprit) || culprit.permanent), c.recentRestarts(now) >= c.set.MaxRestarts:
 		c.kill(why)
 	default:
 		c.restarts = append(c.restarts, now)

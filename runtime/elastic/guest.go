@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -21,10 +20,14 @@ import (
 type Guest struct {
 	Host  string
 	Ranks int
+	Place int // among the first nodes, as it wishes
 
 	conn net.Conn
 	in   *bufio.Reader
 }
+
+// Close turns a guest away that no job takes.
+func (g Guest) Close() { g.conn.Close() }
 
 const (
 	maxVisit     = 4 << 10          // bytes of what a guest says first
@@ -37,6 +40,7 @@ type visit struct {
 	Version int    `json:"version"`
 	Host    string `json:"host"`
 	Ranks   int    `json:"ranks"`
+	Place   int    `json:"place,omitempty"`
 }
 
 // Receive accepts guests that know the secret until l closes, and passes them
@@ -95,7 +99,7 @@ func admit(ctx context.Context, conn net.Conn, secret []byte) (Guest, error) {
 		sealed.Close()
 		return Guest{}, err
 	}
-	return Guest{Host: v.Host, Ranks: v.Ranks, conn: sealed, in: in}, nil
+	return Guest{Host: v.Host, Ranks: v.Ranks, Place: v.Place, conn: sealed, in: in}, nil
 }
 
 // openGuest takes a guest's agent over.
@@ -127,49 +131,6 @@ func (h halfCloser) Close() error {
 		return half.CloseWrite()
 	}
 	return h.Conn.Close()
-}
-
-// LostError says that the job's launcher could not be reached, or no longer; the
-// job may go on.
-type LostError struct{ Err error }
-
-func (e *LostError) Error() string { return e.Err.Error() }
-func (e *LostError) Unwrap() error { return e.Err }
-
-// Visit joins a job: it dials the launcher, proves that it knows the secret, and
-// is the job's agent on this machine until the job ends or drains it, or ctx
-// ends. The first signal asks the job to go on without this node, the second
-// leaves at once. A LostError may be worth another try. The program must call
-// AgentMain when launch.RoleVariable says so.
-func Visit(ctx context.Context, address string, secret []byte, ranks int, leave <-chan os.Signal) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return &LostError{fmt.Errorf("reach the job: %w", err)}
-	}
-	sealed, err := seal.Client(ctx, conn, secret)
-	if err != nil {
-		return err
-	}
-	defer sealed.Close()
-	stop := context.AfterFunc(ctx, func() { sealed.Close() })
-	defer stop()
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("name this node: %w", err)
-	}
-	if err := json.NewEncoder(sealed).Encode(visit{protocolVersion, host, ranks}); err != nil {
-		return fmt.Errorf("greet the job: %w", err)
-	}
-	in := json.NewDecoder(bufio.NewReader(sealed))
-	var first command
-	if err := in.Decode(&first); err != nil || first.Setup == nil {
-		return &LostError{fmt.Errorf("the job did not take this node in: %w", err)}
-	}
-	first.Setup.route = route{launcher: hostOf(conn.RemoteAddr()), own: hostOf(conn.LocalAddr())}
-	if err := serveAgent(*first.Setup, in, sealed, leave); err != nil && ctx.Err() == nil {
-		return &LostError{err}
-	}
-	return context.Cause(ctx)
 }
 
 // route is how launcher and agent reach each other; empty: as ssh says.

@@ -16,7 +16,7 @@ func (l *launcher) perform(action Action) {
 		l.join(a.Node)
 	case Listen:
 		// Programs of others open MASTER_PORT themselves.
-		l.nodes[a.Node].send(command{Listen: &listenOrder{a.Gen, l.spec.Command == nil}})
+		l.nodes[a.Node].send(command{Listen: &listenOrder{a.Gen, l.spec.Command == nil, l.spec.Port}})
 	case Start:
 		l.start(a)
 	case Warm:
@@ -77,7 +77,7 @@ func (l *launcher) join(index int) {
 func (l *launcher) setup(index int) setup {
 	s := l.spec
 	return setup{Version: protocolVersion, RunID: s.RunID, Tree: l.tree, Node: index, Ranks: s.Nodes[index].Ranks,
-		MaxRestarts: s.MaxRestarts, Command: s.Command, Env: s.Env, Dir: s.Dir, Payload: s.Payload, Local: s.allLocal() && s.Guests == nil,
+		MaxRestarts: s.MaxRestarts, Command: s.Command, Role: s.Role, Env: s.Env, Dir: s.Dir, Payload: s.Payload, Local: s.allLocal() && s.Guests == nil,
 		Sweep: l.nodes[index].tries > 0, Live: s.Live, HangTimeout: s.HangTimeout, Grace: s.Grace, Lease: s.Lease}
 }
 

@@ -35,6 +35,7 @@ type command struct {
 	Pause   *generationRef `json:"pause,omitempty"`
 	Replace *replaceOrder  `json:"replace,omitempty"`
 	Ping    *struct{}      `json:"ping,omitempty"` // to be answered with a pong
+	Over    *overOrder     `json:"over,omitempty"` // last of all: the job has ended
 }
 
 // setup is all that an agent must know of the job.
@@ -46,6 +47,7 @@ type setup struct {
 	Ranks       int      `json:"ranks"`
 	MaxRestarts int      `json:"max_restarts"`
 	Command     []string `json:"command,omitempty"` // nil: this program as a rank
+	Role        string   `json:"role,omitempty"`
 	Env         []string `json:"env,omitempty"`
 	Dir         string   `json:"dir,omitempty"`
 	Payload     []byte   `json:"payload,omitempty"`
@@ -74,7 +76,8 @@ type generationRef struct {
 
 type listenOrder struct {
 	Gen    int  `json:"gen"`
-	Listen bool `json:"listen"` // accept clients already: the rank is known to serve
+	Listen bool `json:"listen"`         // accept clients already: the rank is known to serve
+	Port   int  `json:"port,omitempty"` // 0: a free one
 }
 
 type startOrder struct {
@@ -89,6 +92,12 @@ type startOrder struct {
 	Secret     []byte `json:"secret"`
 	MasterAddr string `json:"master_addr,omitempty"`
 	MasterPort int    `json:"master_port,omitempty"`
+}
+
+// overOrder tells how the job ended.
+type overOrder struct {
+	Code  int    `json:"code"`
+	Cause string `json:"cause,omitempty"` // of a failure
 }
 
 type replaceOrder struct {

@@ -102,10 +102,10 @@ func (r *remote) send(c command) { r.commands.put(c) }
 func (r *remote) write() {
 	defer r.line.commands.Close()
 	enc := json.NewEncoder(r.line.commands)
-	for {
+	for stopped := false; !stopped; {
 		select {
 		case <-r.stop:
-			return
+			stopped = true // after what was still to be said
 		case <-r.line.ended:
 			return
 		case <-r.commands.ready:

@@ -85,7 +85,7 @@ func (l *launcher) welcome(g Guest) {
 	l.nodes = append(l.nodes, slot)
 	l.step(Offered{Ranks: g.Ranks, Guest: true})
 	if l.finished {
-		g.conn.Close()
+		g.Close()
 		return
 	}
 	slot.node = openGuest(g, l.setup(index), l.output.line, l.inbox)

@@ -98,6 +98,9 @@ func newLauncher(spec Spec) *launcher {
 // loop runs until the control plane finishes the job.
 func (l *launcher) loop(ctx context.Context) {
 	done := ctx.Done()
+	for _, g := range l.spec.First {
+		l.welcome(g)
+	}
 	l.step(Begin{})
 	for !l.finished {
 		select {
@@ -231,7 +234,12 @@ func (l *launcher) note(now time.Duration, event Event, actions []Action, reason
 func (l *launcher) shutdown() {
 	l.timer.Stop()
 	var wg sync.WaitGroup
+	over := command{Over: &overOrder{Code: l.result.ExitCode}}
+	if f := l.result.Failure; f != nil {
+		over.Over.Cause = fmt.Sprintf("rank %d on %s: %s", f.Rank, f.Host, f.Cause)
+	}
 	for _, slot := range l.nodes {
+		slot.send(over)
 		wg.Go(func() { l.drop(slot) })
 	}
 	wg.Wait()

@@ -46,7 +46,7 @@ func (c *Control) blame(e *ending) {
 func (c *Control) afterFailure(now time.Duration, culprit *ending) {
 	code := culprit.exit.Status()
 	switch {
-	case culprit.final():
+	case c.final(culprit):
 		c.finish(code, fmt.Sprintf("exit code %d is final", code))
 	case culprit.permanent:
 		c.finish(launch.ExitFailed, "the rank says that another try would end the same way")

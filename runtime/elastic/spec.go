@@ -26,10 +26,12 @@ type Spec struct {
 	Nodes []Node // ranks are numbered in this order
 
 	Command []string // what each rank executes; nil: this program in the role of a rank
+	Role    string   // what the ranks are called: ROLE_NAME; "": default
 	Program string   // this program's path on other hosts; "": "ddp", found by their shell
 	Env     []string // NAME=value, added to the environment of each node
 	Dir     string   // working directory; "": ours, or where ssh leads
 	Payload []byte   // given to each rank: launch.Rank.Payload
+	Port    int      // rank 0's MASTER_PORT; 0: a free one
 	LogDir  string   // for gen-N/rank-R.{out,err,error.json} and control.log; "": no files
 
 	Live        bool          // ranks that survive a failure go on: they must obey launch.Channel
@@ -47,9 +49,10 @@ type Spec struct {
 	Signals <-chan os.Signal
 
 	// Requests come from people while the job runs, Guests from Receive. Both may
-	// be nil.
+	// be nil. First are guests that have come already, in the order of their ranks.
 	Requests <-chan Request
 	Guests   <-chan Guest
+	First    []Guest
 
 	// OnLine gets the ranks' output, stream is "stdout" or "stderr". Lines of more
 	// than 64 KiB come in pieces. line is valid during the call.

@@ -32,6 +32,7 @@ type Rank struct {
 	RestartCount, MaxRestarts int
 	Generation                int
 	RunID                     string
+	Role                      string // what the ranks are, for torchrun's scripts; "": default
 	ErrorFile                 string // where Fail reports; "": nowhere
 
 	// Numbers of inherited descriptors; 0: not inherited.
@@ -71,7 +72,11 @@ func (r Rank) Environ() []string {
 			env = append(env, v.name+"="+strconv.Itoa(*v.field))
 		}
 	}
-	env = append(env, "ROLE_NAME=default", "TORCHELASTIC_RUN_ID="+r.RunID, "TORCHELASTIC_ERROR_FILE="+r.ErrorFile)
+	role := r.Role
+	if role == "" {
+		role = "default"
+	}
+	env = append(env, "ROLE_NAME="+role, "TORCHELASTIC_RUN_ID="+r.RunID, "TORCHELASTIC_ERROR_FILE="+r.ErrorFile)
 	if r.MasterPort != 0 {
 		// torch's rank 0 is to open its own store on the port that is kept for it.
 		env = append(env, "MASTER_ADDR="+r.MasterAddr, "TORCHELASTIC_USE_AGENT_STORE=False")
@@ -102,6 +107,7 @@ func FromEnv() (Rank, bool, error) {
 	}
 	r.MasterAddr = os.Getenv("MASTER_ADDR")
 	r.RunID = os.Getenv("TORCHELASTIC_RUN_ID")
+	r.Role = os.Getenv("ROLE_NAME")
 	r.ErrorFile = os.Getenv("TORCHELASTIC_ERROR_FILE")
 	r.keepDescriptors()
 	return r, true, r.validate()

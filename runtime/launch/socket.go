@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StoreSocket binds a TCP socket for rank 0's store to a free port, which stays
-// taken while the file is open. With local only this machine can reach it. With
+// StoreSocket binds a TCP socket for rank 0's store to a port, 0 for a free one,
+// which stays taken while the file is open. With local only this machine can reach it. With
 // listen clients may connect already; without, a program that sets SO_REUSEADDR,
 // as torch's store and Go's net.Listen do, can listen on the port itself.
-func StoreSocket(local, listen bool) (file *os.File, port int, err error) {
-	fd, err := boundSocket(local)
+func StoreSocket(local, listen bool, wanted int) (file *os.File, port int, err error) {
+	fd, err := boundSocket(local, wanted)
 	if err != nil {
-		return nil, 0, fmt.Errorf("bind the store's socket: %w", err)
+		return nil, 0, fmt.Errorf("bind the store's socket to port %d: %w", wanted, err)
 	}
 	file = os.NewFile(uintptr(fd), "store")
 	defer func() {
@@ -41,14 +41,14 @@ func StoreSocket(local, listen bool) (file *os.File, port int, err error) {
 }
 
 // boundSocket binds to 127.0.0.1, or to all addresses: IPv6 and IPv4 where there is IPv6.
-func boundSocket(local bool) (int, error) {
+func boundSocket(local bool, port int) (int, error) {
 	if !local {
-		if fd, err := bindTo(unix.AF_INET6, &unix.SockaddrInet6{}); err == nil {
+		if fd, err := bindTo(unix.AF_INET6, &unix.SockaddrInet6{Port: port}); err == nil {
 			return fd, nil
 		}
-		return bindTo(unix.AF_INET, &unix.SockaddrInet4{})
+		return bindTo(unix.AF_INET, &unix.SockaddrInet4{Port: port})
 	}
-	return bindTo(unix.AF_INET, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	return bindTo(unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 }
 
 func bindTo(family int, addr unix.Sockaddr) (int, error) {

@@ -18,7 +18,7 @@ import (
 // TestPortIsKeptForTheCommand holds a port that a child then listens on itself,
 // as torch's rank 0 does.
 func TestPortIsKeptForTheCommand(t *testing.T) {
-	held, port, err := StoreSocket(false, false)
+	held, port, err := StoreSocket(false, false, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestPortIsKeptForTheCommand(t *testing.T) {
 // TestInheritedSocketServes connects before anybody serves.
 func TestInheritedSocketServes(t *testing.T) {
 	for _, listens := range []bool{true, false} {
-		file, port, err := StoreSocket(true, listens)
+		file, port, err := StoreSocket(true, listens, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestInheritedSocketServes(t *testing.T) {
 }
 
 func TestRendezvousEndsWithItsContext(t *testing.T) {
-	file, port, err := StoreSocket(true, false) // bound, and nobody listens
+	file, port, err := StoreSocket(true, false, 0) // bound, and nobody listens
 	if err != nil {
 		t.Fatal(err)
 	}

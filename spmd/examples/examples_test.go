@@ -53,7 +53,7 @@ func TestPiAlone(t *testing.T) {
 // TestPiTogether starts two ranks as a launcher does.
 func TestPiTogether(t *testing.T) {
 	binary := build(t, "pi")
-	socket, port, err := launch.StoreSocket(true, true)
+	socket, port, err := launch.StoreSocket(true, true, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
