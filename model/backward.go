@@ -17,6 +17,9 @@ func (g *GPT) backward(x []int32, p pass, ready func(lo, hi int)) {
 	g.normGrad(a.lnf, a.stream[g.cfg.Layers], g.weights.lnf, d.lnf)
 	final(g.starts.lnf)
 	for i := g.cfg.Layers - 1; i >= 0; i-- {
+		if p.halted() {
+			return
+		}
 		g.backwardMLP(i, p)
 		final(g.starts.blocks[i].mlp)
 		g.backwardAttention(i, p)

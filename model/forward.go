@@ -8,6 +8,9 @@ func (g *GPT) forward(x []int32, p pass) {
 	a.resize(p.m, g.cfg.Embed)
 	k.Embed(a.stream[0], w.wte, w.wpe, x, p.b, p.t, g.cfg.Embed, p.dropout(p.embd, 0, compute.SiteEmbedding))
 	for i := range w.blocks {
+		if p.halted() {
+			return
+		}
 		g.forwardBlock(i, p)
 	}
 	g.norm(a.lnf, a.stream[g.cfg.Layers], w.lnf)

@@ -19,6 +19,7 @@ type GPT struct {
 	chunk   int // rows of the head at a time
 	starts  starts
 	limit   int // sequences of a batch
+	halt    <-chan struct{}
 }
 
 // New builds a model whose batches have at most maxBatch sequences. All
@@ -58,6 +59,7 @@ type pass struct {
 	b, t, m           int // sequences, tokens of each, rows b·t
 	draw              Draw
 	embd, resid, attn float32 // dropout rates; 0 outside training
+	halt              <-chan struct{}
 }
 
 // dropout is the stream of one place of the network.
@@ -92,6 +94,20 @@ func (g *GPT) pass(x, y []int32, batch int) pass {
 	return pass{b: batch, t: t, m: len(x)}
 }
 
+// HaltOn lets LossGrad end between two layers once done is closed. What it then
+// returns and writes means nothing; no further ranges are told ready.
+func (g *GPT) HaltOn(done <-chan struct{}) { g.halt = done }
+
+// halted tells whether the pass is to end.
+func (p pass) halted() bool {
+	select {
+	case <-p.halt:
+		return true
+	default:
+		return false
+	}
+}
+
 // LossGrad is one training pass over batch sequences of equal length: x[B,T]
 // are tokens and y[B,T] the targets, negative where masked. It returns the sum
 // of the unmasked targets' losses and their count, and writes the gradient of
@@ -103,10 +119,13 @@ func (g *GPT) pass(x, y []int32, batch int) pass {
 // each adjoining the one before, and tile [0,FlatLen) exactly.
 func (g *GPT) LossGrad(x, y []int32, batch int, grads compute.Buffer, draw Draw, ready func(lo, hi int)) (lossSum float64, count int) {
 	p := g.pass(x, y, batch)
-	p.draw = draw
+	p.draw, p.halt = draw, g.halt
 	p.embd, p.resid, p.attn = float32(g.cfg.EmbdDrop), float32(g.cfg.ResidDrop), float32(g.cfg.AttnDrop)
 	g.grads.bind(grads)
 	g.forward(x, p)
+	if p.halted() {
+		return 0, 0
+	}
 	g.headLoss(y, true)
 	g.backward(x, p, ready)
 	return sumLoss(g.acts.loss.Host(), y)

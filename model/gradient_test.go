@@ -104,6 +104,32 @@ func TestReadyTilesTheGradient(t *testing.T) {
 	}
 }
 
+// TestHalt: a pass that is to end tells no further range ready, and what it left
+// does not reach the next one.
+func TestHalt(t *testing.T) {
+	b := ref.New()
+	g := build(t, small, b, 2)
+	x, y := tokensOf(2*small.BlockSize, small.VocabSize)
+	grads, want := b.Alloc(small.FlatLen()), b.Alloc(small.FlatLen())
+	wantSum, _ := g.LossGrad(x, y, 2, want, Draw{}, nil)
+	done := make(chan struct{})
+	g.HaltOn(done)
+	told := 0
+	g.LossGrad(x, y, 2, grads, Draw{}, func(int, int) {
+		if told++; told == 2 {
+			close(done)
+		}
+	})
+	if told != 3 { // a block has two ranges
+		t.Errorf("%d ranges were told ready, want none after the block", told)
+	}
+	g.LossGrad(x, y, 2, grads, Draw{}, func(int, int) { t.Error("a range of a pass that was over before it began") })
+	g.HaltOn(nil)
+	if sum, _ := g.LossGrad(x, y, 2, grads, Draw{}, nil); sum != wantSum || !slices.Equal(grads.Host(), want.Host()) {
+		t.Errorf("loss %v, want %v, or another gradient", sum, wantSum)
+	}
+}
+
 // TestHeadChunks: the head in pieces of 5 rows gives what it gives at once, and
 // stale gradients don't leak into the result.
 func TestHeadChunks(t *testing.T) {

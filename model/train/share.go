@@ -27,9 +27,13 @@ func (t *Trainer) share(ctx context.Context, holders, lacking []int) (received i
 		return 0, nil
 	}
 	pieces := t.pieces()
+	sums := make([]int64, len(pieces))
 	rank := t.world.Rank()
 	gets := slices.Contains(lacking, rank)
 	for i, p := range pieces {
+		if !gets {
+			sums[i] = checksum(p) // while the others still read
+		}
 		from := holders[i%len(holders)]
 		switch {
 		case gets:
@@ -37,6 +41,7 @@ func (t *Trainer) share(ctx context.Context, holders, lacking []int) (received i
 				return received, err
 			}
 			received += 4 * len(p)
+			sums[i] = checksum(p) // while the cache has it
 		case rank == from:
 			for _, to := range lacking {
 				if err := spmd.Send(ctx, t.world, p, to, shareTag); err != nil {
@@ -45,8 +50,10 @@ func (t *Trainer) share(ctx context.Context, holders, lacking []int) (received i
 			}
 		}
 	}
-	return received, t.compare(ctx, pieces, holders, lacking)
+	return received, t.compare(ctx, sums, holders, lacking)
 }
+
+func checksum(p []float32) int64 { return int64(crc32.Checksum(bytesOf(p), castagnoli)) }
 
 // pieces views the whole state.
 func (t *Trainer) pieces() [][]float32 {
@@ -58,12 +65,9 @@ func (t *Trainer) pieces() [][]float32 {
 	return out
 }
 
-// compare makes sure that every lacking rank has, bit for bit, what every holder has.
-func (t *Trainer) compare(ctx context.Context, pieces [][]float32, holders, lacking []int) error {
-	mine := make([]int64, len(pieces))
-	for i, p := range pieces {
-		mine[i] = int64(crc32.Checksum(bytesOf(p), castagnoli))
-	}
+// compare makes sure that every lacking rank has, bit for bit, what every holder
+// has; mine are the checksums of this rank's pieces.
+func (t *Trainer) compare(ctx context.Context, mine []int64, holders, lacking []int) error {
 	all := make([]int64, len(mine)*t.world.Size())
 	if err := spmd.AllGather(ctx, t.world, all, mine); err != nil {
 		return fmt.Errorf("compare checksums: %w", err)

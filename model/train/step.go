@@ -19,7 +19,11 @@ type stepResult struct {
 // trainStep computes this rank's shards of batch and updates the parameters,
 // the same way on every rank.
 func (t *Trainer) trainStep(ctx context.Context, batch *data.Batch, ask vote) (stepResult, error) {
-	losses, counts := t.backward(batch)
+	t.gpt.HaltOn(ctx.Done())
+	losses, counts := t.backward(ctx, batch)
+	if ctx.Err() != nil {
+		return stepResult{}, fmt.Errorf("step %d: %w", t.step+1, context.Cause(ctx)) // the gradient may be half one
+	}
 	agreed, err := t.agree(ctx, losses, counts, ask)
 	if err != nil {
 		return stepResult{}, err
@@ -44,15 +48,15 @@ func (t *Trainer) trainStep(ctx context.Context, batch *data.Batch, ask vote) (s
 	return res, nil
 }
 
-// backward runs this rank's shards one after the other and hands finished
+// backward runs, while ctx lasts, this rank's shards one after the other and hands finished
 // ranges of the last one to the buckets. Index i of its results is shard i of
 // the step; other ranks' shards stay 0.
-func (t *Trainer) backward(batch *data.Batch) (losses, counts []float64) {
+func (t *Trainer) backward(ctx context.Context, batch *data.Batch) (losses, counts []float64) {
 	losses, counts = make([]float64, t.cfg.Shards), make([]float64, t.cfg.Shards)
 	perShard := t.cfg.Batch / t.cfg.Shards
 	symbols := perShard * t.cfg.Model.BlockSize
 	t.partials.begin()
-	for shard := t.partials.lo; shard < t.partials.hi; shard++ {
+	for shard := t.partials.lo; shard < t.partials.hi && ctx.Err() == nil; shard++ {
 		at := (shard - t.partials.lo) * symbols
 		x, y := batch.X[at:at+symbols], batch.Y[at:at+symbols]
 		grads, merge := t.partials.push(shard)
