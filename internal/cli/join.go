@@ -59,7 +59,7 @@ func runJoin(in *invocation) error {
 
 // visit joins, again and again while the job cannot be reached.
 func (in *invocation) visit(address string, secret []byte, v elastic.Visitor, patience time.Duration) error {
-	leave, stop := notify()
+	leave, stop := notifyStop()
 	defer stop()
 	v.Leave = leave
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {

@@ -123,7 +123,7 @@ func (in *invocation) receive(l *launchPlan, listener net.Listener, secret []byt
 		cancel(nil)
 		m.wg.Wait()
 	}()
-	signals, stop := notify()
+	signals, stop := notifyStop()
 	gathered := make(chan struct{})
 	m.wg.Go(func() {
 		select {
@@ -153,11 +153,15 @@ func (in *invocation) receive(l *launchPlan, listener net.Listener, secret []byt
 
 // follow is a node that another one leads.
 func (in *invocation) follow(l *launchPlan, endpoint string, secret []byte) error {
+	signals, stop := notifyStop()
+	defer stop()
 	v := elastic.Visitor{Ranks: l.perNode, Place: l.nodeRank, Local: l.localAddr, Command: l.command, Role: l.role}
 	err := in.visit(endpoint, secret, v, l.meeting.patience)
 	var ended *elastic.JobError
 	var lost *elastic.LostError
 	switch {
+	case len(signals) > 0:
+		return exitError{launch.ExitSignal((<-signals).(syscall.Signal))}
 	case errors.As(err, &ended):
 		in.note(err.Error())
 		return exitError{ended.Code}

@@ -178,6 +178,9 @@ func (m *member) report() {
 		// Go's exit code of a panic is 2 too; its first line tells them apart.
 		waitUpTo(m.proc.Drained(), drainTime)
 	}
+	if m.crew.agent.setup.Command != nil && exit.Code != 0 {
+		waitUpTo(m.proc.Drained(), outputTime) // its last lines may say why
+	}
 	if line := m.panic.Load(); line != nil {
 		e.Panic = *line
 	}

@@ -119,7 +119,9 @@ func (l *launcher) membership(a Membership) {
 	}
 	world := 0
 	for _, i := range l.control.order {
-		world += l.spec.Nodes[i].Ranks
+		if l.control.nodes[i].at == enlisted {
+			world += l.spec.Nodes[i].Ranks
+		}
 	}
 	m := Member{Host: l.hostOf(a.Node), Came: a.Came, WorldSize: world, Reason: a.Reason}
 	l.output.call(func() { l.spec.OnMember(m) })

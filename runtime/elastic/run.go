@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -182,6 +183,8 @@ func (l *launcher) exited(e *exitedReport) {
 	event := Exited{Gen: e.Gen, Rank: e.Rank, Exit: e.Exit, Report: said != nil, Crashed: e.Panic != "", Hung: e.Hung != ""}
 	if said != nil {
 		event.Victim, event.Permanent = said.Victim, said.Permanent
+	} else if l.spec.Command != nil && e.Exit.Signal == 0 {
+		event.Victim = launch.BlamesPeer(strings.Join(l.output.tail(e.Rank), "\n"))
 	}
 	l.endings[place{e.Gen, e.Rank}] = e
 	l.step(event)

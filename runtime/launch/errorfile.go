@@ -138,5 +138,8 @@ func ParseErrorFile(text []byte) *Failure {
 	} else if json.Unmarshal(file.Message, &f.Message) != nil {
 		f.Message = string(file.Message)
 	}
+	if file.DDP == nil {
+		f.Victim = BlamesPeer(f.Message)
+	}
 	return f
 }

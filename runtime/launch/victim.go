@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"strings"
 
 	"ddp/runtime/store"
 	"ddp/spmd"
@@ -34,4 +35,26 @@ func victimOf(err error) (peer int, victim bool) {
 		}
 	}
 	return 0, false
+}
+
+// peerPhrases are what PyTorch, its back ends and Go's and Python's sockets say
+// when the other side of a connection has gone.
+var peerPhrases = []string{
+	"Connection closed by peer", "Connection reset by peer", "connection reset by peer", "Broken pipe", "broken pipe",
+	"Connection refused", "Connection was likely closed", "Did the remote server shutdown or crash", // torch's store
+	"caused pair closure",                                // gloo
+	"remote process exited or there was a network error", // NCCL
+	"Watchdog caught collective operation timeout", "Socket Timeout", "Some NCCL operations have failed or timed out",
+}
+
+// BlamesPeer tells whether what a foreign program said last reads as if another
+// rank's end had caused its own. It is a guess: one who blames others wrongly is
+// blamed all the same when nobody else fails.
+func BlamesPeer(text string) bool {
+	for _, phrase := range peerPhrases {
+		if strings.Contains(text, phrase) {
+			return true
+		}
+	}
+	return false
 }
