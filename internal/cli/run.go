@@ -147,6 +147,10 @@ func runJob(folder *runFolder, job *jobs.Job, sink observe.Sink, child *parentLi
 	if err != nil {
 		return err
 	}
+	env, dir, err := surroundings(job)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	door, err := openDoor(ctx, folder, job, sink.Note)
 	if err != nil {
@@ -171,17 +175,29 @@ func runJob(folder *runFolder, job *jobs.Job, sink observe.Sink, child *parentLi
 	}()
 	child.ready(folder)
 	res, err := elastic.Run(ctx, elastic.Spec{
-		RunID: folder.info.ID, Nodes: nodes(job), Payload: payload, LogDir: folder.path,
+		RunID: folder.info.ID, Nodes: nodes(job), Payload: payload, Env: env, Dir: dir, LogDir: folder.path,
 		Live: job.Recovery.Mode == "live", HangTimeout: job.Recovery.HangTimeout,
 		MinNodes: minNodes(job), MaxNodes: job.Cluster.MaxNodes, MaxRanks: job.Train.Shards,
 		MaxRestarts: job.Recovery.MaxRestarts, Window: job.Recovery.Window, Grace: job.Recovery.Grace,
 		Signals: signals, Requests: desk.requests, Guests: door.guests,
-		OnLine: watch.line, OnEvent: watch.event, OnFailure: watch.failure, OnMember: watch.member,
+		OnLine: watch.line, OnEvent: watch.event, OnFailure: watch.failure, OnMember: watch.member, OnNote: sink.Note,
 	})
 	if err != nil {
 		return err
 	}
 	return verdict(res)
+}
+
+// surroundings are what ranks on other hosts are to find as it is here.
+func surroundings(job *jobs.Job) (env []string, dir string, err error) {
+	if len(job.Cluster.Nodes) == 0 && job.Cluster.Discover == "" {
+		return nil, "", nil
+	}
+	dir, err = os.Getwd()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the working directory: %w", err)
+	}
+	return launch.Portable(os.Environ()), dir, nil
 }
 
 // minNodes is how many nodes training needs; more than are listed can only come

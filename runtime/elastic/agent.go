@@ -47,6 +47,9 @@ func newAgent(s setup, guardTree string, emit func(report)) (*agent, error) {
 }
 
 func (a *agent) prepare(guardTree string) (err error) {
+	if err := a.checkDir(); err != nil {
+		return err
+	}
 	if a.path, a.args, err = program(a.setup); err != nil {
 		return err
 	}
@@ -72,6 +75,22 @@ func (a *agent) prepare(guardTree string) (err error) {
 	return err
 }
 
+// checkDir refuses a working directory that this host does not have.
+func (a *agent) checkDir() error {
+	dir := string(a.setup.Dir)
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("enter the launcher's working directory: %w (hint: every host needs the job's files under the same path, from a shared file system or copied there)", err)
+	}
+	return nil
+}
+
 // program finds what ranks execute.
 func program(s setup) (path string, args []string, err error) {
 	if s.Command == nil {
@@ -87,7 +106,7 @@ func program(s setup) (path string, args []string, err error) {
 }
 
 func (a *agent) hello() *hello {
-	h := &hello{Version: protocolVersion}
+	h := &hello{Version: protocolVersion, Clock: time.Now().UnixNano()}
 	h.Host, _ = os.Hostname()
 	h.LauncherAddr, h.OwnAddr = a.setup.route.launcher, a.setup.route.own
 	// SSH_CONNECTION is: client address, client port, server address, server port.
@@ -214,7 +233,7 @@ func (a *agent) environment(p launch.Rank, mark string) []string {
 	} else {
 		own = append(own, launch.RoleVariable)
 	}
-	env := launch.Environment(os.Environ(), s.Env, own)
+	env := launch.Environment(os.Environ(), s.environ(), own)
 	if _, set := launch.Lookup(env, "OMP_NUM_THREADS"); !set && s.Ranks > 1 {
 		env = append(env, "OMP_NUM_THREADS=1") // as torchrun: ranks share the cores
 	}

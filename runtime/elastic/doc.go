@@ -6,7 +6,7 @@
 // it. An agent (agent.go) starts, signals and kills the ranks of one node; the
 // launcher holds the one of its own node itself and speaks with others through
 // their stdin and stdout in lines of JSON (protocol.go), over ssh for another
-// host (transport.go).
+// host (runtime/ssh).
 //
 // A generation is one life of the world: all ranks start together and, when one
 // fails, all are killed at once and the next generation starts with a new store

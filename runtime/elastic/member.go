@@ -59,7 +59,7 @@ func (m *member) start() error {
 	m.gone = make(chan struct{})
 	place := a.environmentPlace(m.crew.order, m.local)
 	place.ErrorFile = m.errorFile
-	c := launch.Command{Path: a.path, Args: a.args, Env: a.environment(place, m.mark), Dir: a.setup.Dir,
+	c := launch.Command{Path: a.path, Args: a.args, Env: a.environment(place, m.mark), Dir: string(a.setup.Dir),
 		Inherit: map[int]*os.File{}, Secrets: map[int][]byte{}, Channel: place.ChannelFD != 0}
 	if place.SecretFD != 0 {
 		c.Secrets[place.SecretFD] = m.crew.order.Secret

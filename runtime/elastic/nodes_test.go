@@ -223,7 +223,8 @@ func stubSSH(t *testing.T, script string) {
 	text := "#!/bin/sh\n" + script + `
 while [ "$1" != "--" ]; do shift; done
 shift
-SSH_CONNECTION="127.0.0.1 1 127.0.0.1 2" exec "$@"
+export SSH_CONNECTION="127.0.0.1 1 127.0.0.1 2"
+exec sh -c "$*"
 `
 	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(text), 0o755); err != nil {
 		t.Fatal(err)
@@ -231,22 +232,12 @@ SSH_CONNECTION="127.0.0.1 1 127.0.0.1 2" exec "$@"
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-func executable(t *testing.T) string {
-	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // TestOverSSH runs a node behind a stand-in for ssh that greets first, as a
 // shell's start-up file may.
 func TestOverSSH(t *testing.T) {
-	stubSSH(t, `echo "Welcome to $8"; echo; echo "no secrets in: $*" >&2`)
+	stubSSH(t, `echo "Welcome to far"; echo; echo "no secrets in: $*" >&2`)
 	j := newJob(t, "*.0=connected *.1=environment", 1, 2)
 	j.spec.Nodes[1].Host = "far"
-	j.spec.Program = executable(t)
 	j.spec.MaxRestarts = 1
 	j.spec.Env = []string{"ODD=a 'b' \"c\" $HOME `x` \\ é\nnext"}
 	res := j.run(func() {
@@ -268,7 +259,7 @@ func TestHostThatCannotBeReached(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"refused":     {"echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255", "exit code 255: ssh: connect to host far port 22: Connection refused"},
 		"no program":  {"echo 'env: ddp: No such file' >&2; exit 127", "exit code 127: env: ddp: No such file"},
-		"old program": {`echo '{"hello":{"version":0}}'; cat >/dev/null; exit 0`, "version 0, ours version 2"},
+		"old program": {`echo ddp-program-starts; echo '{"hello":{"version":0}}'; cat >/dev/null; exit 0`, "version 0, ours version 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stubSSH(t, c.script)

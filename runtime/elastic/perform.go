@@ -58,10 +58,13 @@ func (l *launcher) join(index int) {
 	s := l.setup(index)
 	slot.tries++
 	var err error
-	if index == l.home {
+	switch {
+	case index == l.home:
 		slot.node, err = openInProcess(s, l.output.line, l.inbox)
-	} else {
-		slot.node, err = openProcess(n, l.spec.Program, s, l.output.line, l.inbox)
+	case n.local():
+		slot.node, err = openProcess(s, l.output.line, l.inbox)
+	default:
+		slot.node = openSSH(n.Host, s, l.tell, l.output.line, l.inbox)
 	}
 	if err == nil {
 		return
@@ -77,8 +80,15 @@ func (l *launcher) join(index int) {
 func (l *launcher) setup(index int) setup {
 	s := l.spec
 	return setup{Version: protocolVersion, RunID: s.RunID, Tree: l.tree, Node: index, Ranks: s.Nodes[index].Ranks,
-		MaxRestarts: s.MaxRestarts, Command: s.Command, Role: s.Role, Env: s.Env, Dir: s.Dir, Payload: s.Payload, Local: s.allLocal() && s.Guests == nil,
+		MaxRestarts: s.MaxRestarts, Command: s.Command, Role: s.Role, Env: exactly(s.Env), Dir: []byte(s.Dir), Payload: s.Payload, Local: s.allLocal() && s.Guests == nil,
 		Sweep: l.nodes[index].tries > 0, Live: s.Live, HangTimeout: s.HangTimeout, Grace: s.Grace, Lease: s.Lease}
+}
+
+// tell tells the user something that is no failure. It may be called from any goroutine.
+func (l *launcher) tell(text string) {
+	if l.spec.OnNote != nil {
+		l.output.call(func() { l.spec.OnNote(text) })
+	}
 }
 
 // start begins a generation with a new secret.
@@ -177,8 +187,12 @@ func (l *launcher) blame(b Blame) {
 func (l *launcher) lostNode(b Blame) Failure {
 	slot := l.nodes[b.Node]
 	rank := max(0, l.firstRank(b.Node))
+	what := "the agent of node %d was lost: %s"
+	if slot.hello.Version == 0 {
+		what = "node %d cannot be used: %s"
+	}
 	return Failure{Generation: b.Gen, Rank: rank, Host: l.hostOf(b.Node), ExitCode: launch.ExitFailed, Time: time.Now(),
-		Cause: fmt.Sprintf("the agent of node %d was lost: %s", b.Node, slot.lost), LogTail: l.output.tail(rank)}
+		Cause: fmt.Sprintf(what, b.Node, slot.lost), LogTail: l.output.tail(rank)}
 }
 
 func (l *launcher) failedRank(b Blame) Failure {

@@ -14,7 +14,7 @@ import (
 // be nothing but a guard; the first report is Hello.
 
 // protocolVersion is refused when it differs.
-const protocolVersion = 2
+const protocolVersion = 3
 
 // maxReport bounds a line from an agent: an event of maxEvent bytes in base64.
 const (
@@ -48,8 +48,8 @@ type setup struct {
 	MaxRestarts int      `json:"max_restarts"`
 	Command     []string `json:"command,omitempty"` // nil: this program as a rank
 	Role        string   `json:"role,omitempty"`
-	Env         []string `json:"env,omitempty"`
-	Dir         string   `json:"dir,omitempty"`
+	Env         [][]byte `json:"env,omitempty"` // bytes, as names and values need not be UTF-8
+	Dir         []byte   `json:"dir,omitempty"`
 	Payload     []byte   `json:"payload,omitempty"`
 	Local       bool     `json:"local"`           // all nodes are one machine
 	Sweep       bool     `json:"sweep,omitempty"` // an agent of this node was lost: clear away what it left
@@ -64,6 +64,24 @@ type setup struct {
 
 // mark is what the processes of this node carry, without the generation.
 func (s setup) mark() string { return fmt.Sprintf("%s%d:", s.Tree, s.Node) }
+
+// exactly makes texts what JSON takes byte for byte.
+func exactly(texts []string) [][]byte {
+	out := make([][]byte, len(texts))
+	for i, t := range texts {
+		out[i] = []byte(t)
+	}
+	return out
+}
+
+// environ is what Env adds to the environment.
+func (s setup) environ() []string {
+	out := make([]string, len(s.Env))
+	for i, e := range s.Env {
+		out[i] = string(e)
+	}
+	return out
+}
 
 type guardOrder struct {
 	Tree string `json:"tree"`
@@ -130,6 +148,7 @@ type report struct {
 type hello struct {
 	Version int    `json:"version"`
 	Host    string `json:"host"`
+	Clock   int64  `json:"clock"` // Unix time in nanoseconds
 	// As ssh's server sees the connection; "" without ssh.
 	LauncherAddr string `json:"launcher_addr,omitempty"`
 	OwnAddr      string `json:"own_addr,omitempty"`

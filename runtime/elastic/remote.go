@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"ddp/runtime/launch"
+	"ddp/runtime/ssh"
 )
 
 // A lease is asked for leaseParts times; the agent itself ends a part earlier, so
@@ -53,12 +55,10 @@ func newRemote(s setup, output func(*lineReport), inbox *queue[message]) *remote
 	return r
 }
 
-// openProcess starts an agent through its transport.
-func openProcess(n Node, program string, s setup, output func(*lineReport), inbox *queue[message]) (node, error) {
-	c, err := transport(n, program)
-	if err != nil {
-		return nil, err
-	}
+// openProcess starts an agent of another node on this machine.
+func openProcess(s setup, output func(*lineReport), inbox *queue[message]) (node, error) {
+	c := launch.Command{Path: "/proc/self/exe", Args: []string{os.Args[0]},
+		Env: launch.Environment(os.Environ(), []string{launch.RoleVariable + "=" + launch.RoleAgent})}
 	r, stderr, started := newRemote(s, output, inbox), &tail{}, make(chan struct{})
 	c.Control = true
 	c.Outputs = []launch.Output{
@@ -88,6 +88,16 @@ func openProcess(n Node, program string, s setup, output func(*lineReport), inbo
 	})
 	r.begin()
 	return r, nil
+}
+
+// openSSH starts an agent on another host.
+func openSSH(host string, s setup, note func(string), output func(*lineReport), inbox *queue[message]) node {
+	r, far := newRemote(s, output, inbox), ssh.NewSession(host)
+	far.Role, far.MaxLine, far.Emit, far.Note = launch.RoleAgent, maxReport, r.receive, note
+	r.line = line{commands: far, ended: far.Ended(), cut: far.Cut, why: far.Why}
+	r.wg.Go(far.Run)
+	r.begin()
+	return r
 }
 
 func (r *remote) begin() {

@@ -145,6 +145,7 @@ func (l *launcher) receive(m message) {
 		l.step(Lost{m.node})
 	case r.Hello != nil:
 		slot.hello = *r.Hello
+		l.compareClocks(m.node)
 		l.step(Joined{m.node})
 	case r.Listening != nil:
 		l.masterPort = r.Listening.Port
@@ -167,6 +168,21 @@ func (l *launcher) receive(m message) {
 		slot.lost = r.Broken.Cause
 		l.drop(slot)
 		l.step(Lost{m.node})
+	}
+}
+
+// maxSkew is how far a host's clock may be off before the user is told: times
+// in logs and the order of failures come from it.
+const maxSkew = 2 * time.Second
+
+func (l *launcher) compareClocks(index int) {
+	skew := time.Until(time.Unix(0, l.nodes[index].hello.Clock)).Round(100 * time.Millisecond)
+	switch {
+	case l.nodes[index].hello.Clock == 0:
+	case skew > maxSkew:
+		l.tell(fmt.Sprintf("the clock of %s is %v ahead of ours: times in logs mislead (hint: run NTP on all hosts)", l.hostOf(index), skew))
+	case skew < -maxSkew:
+		l.tell(fmt.Sprintf("the clock of %s is %v behind ours: times in logs mislead (hint: run NTP on all hosts)", l.hostOf(index), -skew))
 	}
 }
 

@@ -27,9 +27,8 @@ type Spec struct {
 
 	Command []string // what each rank executes; nil: this program in the role of a rank
 	Role    string   // what the ranks are called: ROLE_NAME; "": default
-	Program string   // this program's path on other hosts; "": "ddp", found by their shell
-	Env     []string // NAME=value, added to the environment of each node
-	Dir     string   // working directory; "": ours, or where ssh leads
+	Env     []string // NAME=value, added to the environment of each node; guests have their own
+	Dir     string   // working directory; "": ours, or where ssh leads; guests have their own
 	Payload []byte   // given to each rank: launch.Rank.Payload
 	Port    int      // rank 0's MASTER_PORT; 0: a free one
 	LogDir  string   // for gen-N/rank-R.{out,err,error.json} and control.log; "": no files
@@ -63,6 +62,8 @@ type Spec struct {
 	OnFailure func(Failure)
 	// OnMember tells of nodes that come and go after the first generation.
 	OnMember func(Member)
+	// OnNote tells what a person may want to know of the hosts, in a line.
+	OnNote func(string)
 	// OnRecovery tells that a new generation's ranks were started; down is the time
 	// since the failure, and goes on growing.
 	OnRecovery func(generation int, down func() time.Duration)

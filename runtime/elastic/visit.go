@@ -109,12 +109,13 @@ func (v Visitor) dial(ctx context.Context, address string) (net.Conn, error) {
 
 // adapt makes the launcher's setup one for this node.
 func (v Visitor) adapt(s setup) (setup, error) {
+	s.Env, s.Dir = nil, nil // it was started where it is to run
 	if v.Command == nil {
 		return s, nil
 	}
 	if s.Command == nil {
 		return s, errors.New("the job at this address trains by itself and takes no commands: is it `ddp run`?")
 	}
-	s.Command, s.Role, s.Env, s.Dir, s.Payload = v.Command, v.Role, nil, "", nil
+	s.Command, s.Role, s.Payload = v.Command, v.Role, nil
 	return s, nil
 }
