@@ -53,6 +53,9 @@ type event struct {
 	LostSteps    int     `json:"lost_steps"`
 	DownMS       float64 `json:"down_ms"`
 	Path         string
+	Host         string
+	Change       string
+	Reason       string
 	Message      string
 	Restarts     int
 	ParamsSHA256 string `json:"params_sha256"`
@@ -72,15 +75,22 @@ type proc struct {
 // start runs `ddp` in dir and streams its events.
 func start(t *testing.T, dir string, env []string, args ...string) *proc {
 	t.Helper()
-	p := &proc{t: t, cmd: exec.Command(binary, args...), events: make(chan event, 1<<16)}
-	p.cmd.Dir = dir
-	p.cmd.Env = append(os.Environ(), env...)
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	return begin(t, cmd, (*exec.Cmd).Start)
+}
+
+// begin starts a command that prints events, and streams them.
+func begin(t *testing.T, cmd *exec.Cmd, start func(*exec.Cmd) error) *proc {
+	t.Helper()
+	p := &proc{t: t, cmd: cmd, events: make(chan event, 1<<16)}
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := start(p.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go p.read(stdout)
