@@ -9,6 +9,10 @@ import (
 // ErrClosed is returned by operations on a World that its own rank has closed.
 var ErrClosed = errors.New("the world is closed")
 
+// ErrUnreachable is in a PeerError when no packet gets to the peer's host or back,
+// though the peer may well live.
+var ErrUnreachable = errors.New("its host does not answer (is the network cut, or a firewall between?)")
+
 // TimeoutError says that an operation waited for a peer longer than
 // Config.Timeout allows.
 type TimeoutError struct {

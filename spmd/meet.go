@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -97,7 +99,7 @@ func (t *meeting) collect(ctx context.Context, total int) ([]arrival, error) {
 		select {
 		case a := <-t.arrived:
 			if a.err != nil {
-				return conns, fmt.Errorf("connect to rank %d: %w", a.peer, a.err)
+				return conns, &PeerError{Rank: t.site.rank, Peer: a.peer, Op: "connect", Err: a.err}
 			}
 			conns = append(conns, a)
 		case <-ctx.Done():
@@ -112,13 +114,18 @@ func (t *meeting) claim(to, from, lane int) claim {
 	return claim{generation: uint64(t.site.config.Generation), token: t.cards[to].Token, from: uint32(from), lane: uint32(lane)}
 }
 
-// dial tries the peer's addresses one by one.
+// dial tries the peer's addresses one by one. It is unreachable when nothing
+// answers at one of them, and its host at no other.
 func (t *meeting) dial(ctx context.Context, peer, lane int) (net.Conn, error) {
 	var last error
+	silent, answered := false, false
 	for _, address := range t.cards[peer].Addresses {
 		conn, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			last = err
+			refused := errors.Is(err, syscall.ECONNREFUSED)
+			answered = answered || refused && !isLoopback(address)
+			silent = silent || !refused
 			continue
 		}
 		err = t.shake(ctx, conn, func() error {
@@ -129,7 +136,16 @@ func (t *meeting) dial(ctx context.Context, peer, lane int) (net.Conn, error) {
 		}
 		last = fmt.Errorf("%s: %w", address, err)
 	}
-	return nil, fmt.Errorf("none of its addresses %v will do: %w", t.cards[peer].Addresses, last)
+	err := fmt.Errorf("none of its addresses %v will do: %w", t.cards[peer].Addresses, last)
+	if silent && !answered && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return nil, err
+}
+
+func isLoopback(address string) bool {
+	at, err := netip.ParseAddrPort(address)
+	return err == nil && at.Addr().IsLoopback()
 }
 
 // shake runs one side of a handshake within its limit; conn is closed unless it

@@ -69,7 +69,7 @@ func (r *rank) goesOn(ctx context.Context, out train.Outcome, err error) (bool, 
 		return true, launch.Status{Broken: &b}
 	}
 	peer, late, broken := launch.BrokenBy(err)
-	b.Peer, b.Late = peer, late
+	b.Peer, b.Late, b.Apart = peer, late, broken && launch.Apart(err)
 	var meeting *meetingError
 	if errors.As(err, &meeting) && !broken {
 		b.Peer, broken = -1, true

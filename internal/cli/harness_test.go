@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,11 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// Tests that say so wait for leases and time-outs more than they compute.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	dir, err := os.MkdirTemp("", "ddp-test")
 	if err != nil {
 		panic(err)

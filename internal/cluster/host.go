@@ -133,7 +133,7 @@ func (h *Host) Command(dir, path string, args ...string) *exec.Cmd {
 	words := append([]string{"-t", strconv.Itoa(h.init.Process.Pid), "-n", "-p", "-m", "-u", "-i", "--",
 		"/bin/sh", "-c", `cd "$1" && shift && exec "$@"`, "sh", dir, path}, args...)
 	cmd := exec.Command("nsenter", words...)
-	cmd.Env = append(os.Environ(), "TMPDIR="+h.Temp)
+	cmd.Env = append(os.Environ(), "TMPDIR="+h.Temp, h.rig.path)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }

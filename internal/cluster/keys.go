@@ -68,9 +68,9 @@ func (k *Keys) server(extra ...string) string {
 		"UseDNS no", "PrintMotd no", "PrintLastLog no", "PidFile none", ""), "\n")
 }
 
-// Client makes an `ssh` that knows hosts (name to "address:port") and these keys,
-// and puts it first into PATH.
-func (k *Keys) Client(hosts map[string]string) {
+// client makes an `ssh` that knows hosts (name to "address:port") and these keys,
+// and returns a PATH in which it comes first.
+func (k *Keys) client(hosts map[string]string) string {
 	k.t.Helper()
 	me, err := user.Current()
 	if err != nil {
@@ -91,7 +91,7 @@ func (k *Keys) Client(hosts map[string]string) {
 		k.t.Fatal(err)
 	}
 	k.Write("bin/ssh", fmt.Sprintf("#!/bin/sh\nexec %s -F %s \"$@\"\n", ssh, k.path("config")), 0o755)
-	k.t.Setenv("PATH", k.path("bin")+":"+os.Getenv("PATH"))
+	return "PATH=" + k.path("bin") + ":" + os.Getenv("PATH")
 }
 
 // sshd is the server's path, which it wants to be started by.

@@ -43,7 +43,8 @@ func NewLoopback(t testing.TB, hosts []string, extra ...string) *Loopback {
 	for _, host := range hosts {
 		at[host] = s.l.Addr().String()
 	}
-	s.Client(at)
+	name, value, _ := strings.Cut(s.client(at), "=")
+	t.Setenv(name, value)
 	return s
 }
 

@@ -15,6 +15,7 @@ type Rig struct {
 	Network *Network
 	Hosts   []*Host
 
+	path   string // PATH=...
 	starts chan func()
 }
 
@@ -50,11 +51,11 @@ func NewRig(t testing.TB, nodes int, seed uint64) *Rig {
 		} else {
 			known[h.Name] = h.Address + ":22"
 		}
-		h.Temp = r.path(h.Name)
+		h.Temp = r.Keys.path(h.Name)
 		r.Hosts = append(r.Hosts, h)
 		h.Boot()
 	}
-	r.Client(known)
+	r.path = r.client(known)
 	return r
 }
 

@@ -157,7 +157,7 @@ func parseEvent(t *testing.T, text string) Event {
 	case "paused":
 		return Paused{n("gen"), n("rank")}
 	case "stranded":
-		return Stranded{n("gen"), n("rank"), n("peer"), has("late")}
+		return Stranded{n("gen"), n("rank"), n("peer"), has("late"), has("apart")}
 	case "offered":
 		return Offered{n("ranks"), has("guest")}
 	case "drain":
@@ -170,6 +170,9 @@ func parseEvent(t *testing.T, text string) Event {
 		return Cancelled{}
 	case "exited":
 		e := Exited{Gen: n("gen"), Rank: n("rank"), Report: has("report"), Victim: has("victim"), Permanent: has("permanent"), Crashed: has("crashed"), Hung: has("hung")}
+		if e.Apart = has("apart"); e.Apart {
+			e.Peer = n("apart")
+		}
 		if has("signal") {
 			e.Exit = launch.Exit{Signal: unix.SignalNum(w["signal"])}
 		} else {

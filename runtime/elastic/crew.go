@@ -120,6 +120,7 @@ func (c *crew) add(local int) (*member, error) {
 func (c *crew) place(m *member) {
 	o := c.order
 	m.gen, m.rank = o.Gen, o.FirstRank+m.local
+	m.signs.restart()
 	var socket *os.File
 	if m.rank == 0 {
 		socket = c.agent.socket

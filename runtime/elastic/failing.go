@@ -2,6 +2,7 @@ package elastic
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ddp/runtime/launch"
@@ -26,6 +27,7 @@ func (c *Control) rankExited(now time.Duration, e Exited) {
 		c.do(fmt.Sprintf("rank %d %s", e.Rank, end.kind))
 	case end.kind == clean:
 		c.do(fmt.Sprintf("rank %d is done", e.Rank))
+	case end.kind == victim && e.Apart && c.part(now, e.Rank, e.Peer):
 	case end.kind == victim:
 		c.suspect(now, fmt.Sprintf("rank %d blames a peer", e.Rank))
 	default:
@@ -53,11 +55,31 @@ func (c *Control) rankStranded(now time.Duration, e Stranded) {
 	}
 	c.ranks[e.Rank] = stranded
 	c.ends.strand(e.Rank)
+	if e.Apart && c.part(now, e.Rank, e.Peer) {
+		return
+	}
 	c.suspect(now, fmt.Sprintf("rank %d is stranded", e.Rank))
 	if e.Late && e.Peer >= 0 && e.Peer < len(c.ranks) && c.ranks[e.Peer] == active && c.phase == suspecting {
 		c.due = now + HungTime
 		c.do(fmt.Sprintf("rank %d hangs", e.Peer), Replace{c.gen, e.Peer, e.Rank})
 	}
+}
+
+// part goes on without the later of two nodes that cannot reach each other. It is
+// called back, at longer and longer intervals, until they can; no restart is
+// spent on it. It returns false when that would not help.
+func (c *Control) part(now time.Duration, rank, peer int) bool {
+	a, b := c.nodeOf(rank), c.nodeOf(peer)
+	if !c.set.Live || c.stop != 0 || c.phase == stopping || a < 0 || b < 0 || a == b {
+		return false
+	}
+	i := a
+	if slices.Index(c.order, b) > slices.Index(c.order, a) {
+		i = b
+	}
+	c.failed(now)
+	c.sendAway(now, i, c.ends.culprit(), fmt.Sprintf("nodes %d and %d cannot reach each other", a, b), "a member cannot reach it")
+	return true
 }
 
 // suspect gives the culprit time to say why, unless nobody is left who could be it.
@@ -86,7 +108,7 @@ func (c *Control) fail(now time.Duration, culprit *ending, why string) {
 	case !c.set.Live || c.phase == stopping || c.stop != 0:
 		c.kill(why)
 	case culprit != nil && c.newcomer(now, culprit):
-		c.sendAway(now, culprit, why)
+		c.sendAway(now, c.nodeOf(culprit.rank), culprit, why, "it failed as soon as it had joined")
 	case culprit != nil && (c.final(culprit) || culprit.permanent), c.recentRestarts(now) >= c.set.MaxRestarts:
 		c.kill(why)
 	default:
@@ -115,14 +137,13 @@ func (c *Control) newcomer(now time.Duration, culprit *ending) bool {
 		len(c.order)-1 >= c.set.MinNodes
 }
 
-// sendAway goes on without a node whose ranks failed as soon as they had joined.
-func (c *Control) sendAway(now time.Duration, culprit *ending, why string) {
-	i := c.nodeOf(culprit.rank)
+// sendAway goes on without node i.
+func (c *Control) sendAway(now time.Duration, i int, culprit *ending, why, said string) {
 	c.do(why)
 	c.blame(culprit)
-	c.nodes[i].at = away
 	c.retryLater(now, &c.nodes[i])
-	c.out = append(c.out, Membership{i, false, "it failed as soon as it had joined"}, Release{i})
+	c.nodes[i].at = away
+	c.out = append(c.out, Membership{i, false, said}, Release{i})
 	c.regroup(now, "the others go on without it")
 }
 

@@ -237,7 +237,7 @@ func (m *member) listen() {
 			m.crew.agent.emit(report{Paused: &pausedReport{s.Paused.Generation, rank}})
 		case s.Broken != nil:
 			b := s.Broken
-			m.crew.agent.emit(report{Stranded: &strandedReport{Gen: b.Generation, Rank: rank, Peer: b.Peer, Late: b.Late, Cause: b.Cause, Step: b.Step, PID: m.proc.PID()}})
+			m.crew.agent.emit(report{Stranded: &strandedReport{Gen: b.Generation, Rank: rank, Peer: b.Peer, Late: b.Late, Apart: b.Apart, Cause: b.Cause, Step: b.Step, PID: m.proc.PID()}})
 		}
 	}
 }
@@ -251,6 +251,13 @@ func (l *lifeSigns) note(b launch.Beat) {
 		l.standing = 0
 	}
 	l.beat = b
+}
+
+// restart forgets for how long nothing was completed: a new generation has begun.
+func (l *lifeSigns) restart() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.standing = 0
 }
 
 // lifeless counts a tick and says why the rank is to be replaced; "" if it is not.

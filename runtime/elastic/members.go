@@ -166,8 +166,8 @@ func (c *Control) dismiss() {
 func (c *Control) nodeLost(now time.Duration, i int) {
 	n := &c.nodes[i]
 	was := n.at
-	n.at = away
 	c.retryLater(now, n)
+	n.at = away
 	switch {
 	case n.leaving && was != enlisted:
 		c.do(fmt.Sprintf("node %d has left", i))
@@ -184,7 +184,7 @@ func (c *Control) nodeLost(now time.Duration, i int) {
 	}
 }
 
-// retryLater plans the next attempt to get a node back.
+// retryLater plans the next attempt to get back a node that is about to be away.
 func (c *Control) retryLater(now time.Duration, n *machine) {
 	if n.guest || n.leaving {
 		return

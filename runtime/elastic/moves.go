@@ -32,6 +32,8 @@ type (
 		Permanent bool // or says that another try would end the same way
 		Crashed   bool // a Go panic, whose exit code 2 does not mean ExitUsage
 		Hung      bool // it was killed because it completed nothing any more
+		Apart     bool // it cannot reach the rank Peer, though that may live
+		Peer      int
 	}
 	// Quiet says that nothing of a generation is left on a node, but for processes
 	// that would not die.
@@ -45,6 +47,7 @@ type (
 	Stranded struct {
 		Gen, Rank, Peer int
 		Late            bool
+		Apart           bool // the peer cannot be reached, though it may live
 	}
 	// Offered adds a node to those of the settings. A guest has come by itself, and
 	// joins next; others are to be called.
@@ -82,6 +85,9 @@ func (e Stranded) String() string {
 	if e.Late {
 		text += " late"
 	}
+	if e.Apart {
+		text += " apart"
+	}
 	return text
 }
 func (e Offered) String() string {
@@ -104,7 +110,7 @@ func (e Exited) String() string {
 	for _, mark := range []struct {
 		set  bool
 		name string
-	}{{e.Report, "report"}, {e.Victim, "victim"}, {e.Permanent, "permanent"}, {e.Crashed, "crashed"}, {e.Hung, "hung"}} {
+	}{{e.Report, "report"}, {e.Victim, "victim"}, {e.Permanent, "permanent"}, {e.Crashed, "crashed"}, {e.Hung, "hung"}, {e.Apart, fmt.Sprintf("apart=%d", e.Peer)}} {
 		if mark.set {
 			text += " " + mark.name
 		}

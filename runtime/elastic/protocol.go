@@ -208,6 +208,7 @@ type strandedReport struct {
 	Step  int    `json:"step"`
 	Peer  int    `json:"peer"` // that it blames; -1: none
 	Late  bool   `json:"late,omitempty"`
+	Apart bool   `json:"apart,omitempty"`
 	Cause string `json:"cause"`
 }
 

@@ -199,6 +199,7 @@ func (l *launcher) exited(e *exitedReport) {
 	event := Exited{Gen: e.Gen, Rank: e.Rank, Exit: e.Exit, Report: said != nil, Crashed: e.Panic != "", Hung: e.Hung != ""}
 	if said != nil {
 		event.Victim, event.Permanent = said.Victim, said.Permanent
+		event.Apart, event.Peer = said.Victim && said.Apart, said.Peer
 	} else if l.spec.Command != nil && e.Exit.Signal == 0 {
 		event.Victim = launch.BlamesPeer(strings.Join(l.output.tail(e.Rank), "\n"))
 	}
@@ -213,7 +214,7 @@ func (l *launcher) stranded(s *strandedReport) {
 		said := launch.Failure{Message: s.Cause, Rank: s.Rank, Step: s.Step, Time: time.Now()}
 		l.endings[at] = &exitedReport{Gen: s.Gen, Rank: s.Rank, PID: s.PID, Alive: true, ErrorFile: launch.EncodeFailure(said)}
 	}
-	l.step(Stranded{s.Gen, s.Rank, s.Peer, s.Late})
+	l.step(Stranded{s.Gen, s.Rank, s.Peer, s.Late, s.Apart})
 }
 
 // step asks the control plane and obeys.

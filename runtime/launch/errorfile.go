@@ -23,6 +23,7 @@ type Failure struct {
 	Time      time.Time `json:"time"`
 	Victim    bool      `json:"victim,omitempty"`    // a peer was the cause
 	Peer      int       `json:"peer,omitempty"`      // that peer, when Victim
+	Apart     bool      `json:"apart,omitempty"`     // that peer cannot be reached from here
 	Permanent bool      `json:"permanent,omitempty"` // running again would end the same way
 }
 
@@ -53,6 +54,7 @@ func (r Rank) Fail(err error, step int) {
 	f := Failure{Message: err.Error(), Stack: string(debug.Stack()), Rank: r.Rank, Step: step, Time: time.Now()}
 	f.Host, _ = os.Hostname()
 	f.Peer, f.Victim = victimOf(err)
+	f.Apart = f.Victim && Apart(err)
 	var lasting interface{ Permanent() bool }
 	f.Permanent = errors.As(err, &lasting) && lasting.Permanent()
 	if err := f.write(r.ErrorFile); err != nil {

@@ -51,10 +51,11 @@ type Paused struct {
 // Broken says why a rank's world cannot go on, though the rank can.
 type Broken struct {
 	Generation int    `json:"generation"`
-	Step       int    `json:"step"`  // completed
-	Peer       int    `json:"peer"`  // that it blames; -1: none
-	Late       bool   `json:"late"`  // the peer did not come, rather than break off
-	Cause      string `json:"cause"` // one line
+	Step       int    `json:"step"`            // completed
+	Peer       int    `json:"peer"`            // that it blames; -1: none
+	Late       bool   `json:"late"`            // the peer did not come, rather than break off
+	Apart      bool   `json:"apart,omitempty"` // the peer cannot be reached from here, though it may live
+	Cause      string `json:"cause"`           // one line
 }
 
 // In returns r as it stands in the generation of p. store is the socket that

@@ -17,6 +17,10 @@ func BrokenBy(err error) (peer int, late, broken bool) {
 	return peer, broken && errors.As(err, &timeout), broken
 }
 
+// Apart tells whether err means that the peer it blames cannot be reached, though
+// that may live.
+func Apart(err error) bool { return errors.Is(err, spmd.ErrUnreachable) }
+
 // victimOf tells whether err means that another rank is gone or hangs, and which.
 // Of several joined errors the first counts: the rest followed from it.
 func victimOf(err error) (peer int, victim bool) {
