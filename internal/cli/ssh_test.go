@@ -36,7 +36,7 @@ func sshFolder(t *testing.T, hosts ...string) string {
 // the program gets there, and with it working directory, job and environment.
 func TestSSHRun(t *testing.T) {
 	want := undisturbed(t, "--set", "cluster.ranks=1")
-	s := cluster.NewLoopback(t, []string{"alpha", "beta"})
+	s := cluster.NewLoopback(t, []string{"alpha", "beta"}, nil)
 	dir := sshFolder(t, "alpha", "beta")
 	elsewhere(t)
 	odd := []string{"DDP_TEST_ODD=" + oddName + "\nnext\tline", "DDP_TEST_BYTES=\xff\xfe", "DDP_TEST_EMPTY="}
@@ -89,7 +89,7 @@ func elsewhere(t *testing.T) {
 // cached lists the copies of programs on the server.
 func cached(t *testing.T, s *cluster.Loopback) []string {
 	t.Helper()
-	files, err := os.ReadDir(filepath.Join(s.Dir, "cache/ddp"))
+	files, err := os.ReadDir(filepath.Join(s.Dir, "home/.cache/ddp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,13 +114,13 @@ func noneRunFrom(t *testing.T, dir string) {
 // TestSSHCopyIsChecked damages the copy that a host has: it gets another. A copy
 // that is good is used as it is.
 func TestSSHCopyIsChecked(t *testing.T) {
-	s := cluster.NewLoopback(t, []string{"alpha"})
+	s := cluster.NewLoopback(t, []string{"alpha"}, nil)
 	elsewhere(t)
 	copies := 0
 	for _, damage := range []bool{false, true, false} {
 		dir := sshFolder(t, "alpha")
 		if damage {
-			path := filepath.Join(s.Dir, "cache/ddp", cached(t, s)[0])
+			path := filepath.Join(s.Dir, "home/.cache/ddp", cached(t, s)[0])
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -143,7 +143,7 @@ func TestSSHCopyIsChecked(t *testing.T) {
 // TestSSHRefusals names what is wrong with a host, and what to do about it.
 func TestSSHRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
-		server  []string
+		env     []string
 		prepare func(*cluster.Loopback)
 		want    []string
 	}{
@@ -157,12 +157,12 @@ func TestSSHRefusals(t *testing.T) {
 			want: []string{"Connection refused", "does sshd run"}},
 		"server hangs up": {prepare: func(s *cluster.Loopback) { s.Refuse.Store(100) },
 			want: []string{"kex_exchange_identification", "hint: the ssh server hung up"}},
-		"other processor": {server: []string{"SetEnv PATH=%DIR/other:/usr/bin:/bin XDG_CACHE_HOME=%DIR/cache"},
+		"other processor": {env: []string{"PATH=%DIR/other:/usr/bin:/bin"},
 			prepare: func(s *cluster.Loopback) { s.Write("other/uname", "#!/bin/sh\necho Linux riscv64\n", 0o755) },
 			want:    []string{"it is Linux riscv64, but this program runs on Linux", "same kind of system"}},
-		"full or read-only home": {server: []string{"SetEnv XDG_CACHE_HOME=/proc"},
+		"full or read-only home": {env: []string{"XDG_CACHE_HOME=/proc"},
 			want: []string{"copy the program", "/proc/ddp"}},
-		"no sha256sum": {server: []string{"SetEnv PATH=%DIR/few XDG_CACHE_HOME=%DIR/cache"},
+		"no sha256sum": {env: []string{"PATH=%DIR/few"},
 			prepare: func(s *cluster.Loopback) {
 				for _, tool := range []string{"uname", "cut", "mkdir", "cat", "chmod", "rm", "mv"} {
 					s.Write("few/"+tool, "#!/bin/sh\nexec /usr/bin/"+tool+" \"$@\"\n", 0o755)
@@ -171,7 +171,7 @@ func TestSSHRefusals(t *testing.T) {
 			want: []string{"sha256sum is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := cluster.NewLoopback(t, []string{"alpha"}, c.server...)
+			s := cluster.NewLoopback(t, []string{"alpha"}, c.env)
 			if c.prepare != nil {
 				c.prepare(s)
 			}
@@ -195,7 +195,7 @@ func TestSSHRefusals(t *testing.T) {
 
 // TestSSHTurnedAwayTwice tries again where a server takes no connection for the moment.
 func TestSSHTurnedAwayTwice(t *testing.T) {
-	s := cluster.NewLoopback(t, []string{"alpha"})
+	s := cluster.NewLoopback(t, []string{"alpha"}, nil)
 	s.Refuse.Store(2)
 	start(t, sshFolder(t, "alpha"), nil, "run", "job.toml", "--json", "--set", "train.max_steps=2").finish()
 	if s.Served.Load() != 1 {
@@ -205,7 +205,7 @@ func TestSSHTurnedAwayTwice(t *testing.T) {
 
 // TestSSHClockSkew tells of a host whose clock is years ahead, and goes on.
 func TestSSHClockSkew(t *testing.T) {
-	s := cluster.NewLoopback(t, []string{"alpha"}, "ForceCommand %DIR/skewed")
+	s := cluster.NewLoopback(t, []string{"alpha"}, nil, "ForceCommand %DIR/skewed")
 	s.Write("skewed", "#!/bin/sh\nsh -c \"$SSH_ORIGINAL_COMMAND\" | sed -u 's/\"clock\":1/\"clock\":2/'\n", 0o755)
 	p := start(t, sshFolder(t, "alpha"), nil, "run", "job.toml", "--json", "--set", "train.max_steps=2")
 	p.finish()

@@ -65,8 +65,8 @@ func (h *Host) Boot() {
 	daemon, config := "", ""
 	if h.Number > 0 {
 		daemon = sshd(t)
-		config = h.rig.Write(h.Name+".sshd_config", h.rig.server("ListenAddress "+h.Address,
-			fmt.Sprintf("SetEnv TMPDIR=%s XDG_CACHE_HOME=%s", h.Temp, h.Temp+".cache")), 0o600)
+		config = h.rig.Write(h.Name+".sshd_config", h.rig.server([]string{"TMPDIR=" + h.Temp, "XDG_CACHE_HOME=" + h.Temp + ".cache"},
+			"ListenAddress "+h.Address), 0o600)
 	}
 	h.init = exec.Command("/bin/sh", "-c", bootScript, "host", h.Name, fmt.Sprintf("%02x:00:00:00:00:%02x", macPrefix, h.Number), h.Address, daemon, config)
 	h.init.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL,

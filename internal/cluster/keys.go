@@ -24,6 +24,7 @@ func NewKeys(t testing.TB) *Keys {
 	k.generate("user")
 	k.generate("host")
 	k.copy("user.pub", "authorized")
+	k.Write("home/.bashrc", "", 0o600)
 	return k
 }
 
@@ -60,9 +61,13 @@ func (k *Keys) Write(name, text string, mode os.FileMode) string {
 	return path
 }
 
-// server is an sshd_config for these keys; extra are lines of it.
-func (k *Keys) server(extra ...string) string {
-	return strings.Join(append(extra,
+// server is an sshd_config for these keys, whose sessions have env and, as home, a
+// folder of ours: what the user's own shell does at its start is not ours to test.
+// extra are lines of it.
+func (k *Keys) server(env []string, extra ...string) string {
+	env = append(env, "HOME="+k.path("home"))
+	return strings.Join(append(extra, "SetEnv "+strings.Join(env, " "), // of several such lines the first counts
+
 		"HostKey "+k.path("host"), "AuthorizedKeysFile "+k.path("authorized"),
 		"StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PermitRootLogin yes",
 		"UseDNS no", "PrintMotd no", "PrintLastLog no", "PidFile none", ""), "\n")

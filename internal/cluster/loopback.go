@@ -21,14 +21,14 @@ type Loopback struct {
 	wg sync.WaitGroup
 }
 
-// NewLoopback serves hosts under these names until the test ends. extra are
-// lines of sshd_config, in which %DIR is the folder of the keys. Copies of programs stay in the folder "cache" of Dir.
-func NewLoopback(t testing.TB, hosts []string, extra ...string) *Loopback {
+// NewLoopback serves hosts under these names until the test ends. Sessions have
+// env; extra are lines of sshd_config; in both %DIR is the folder of the keys, and
+// its folder "home" the sessions' home.
+func NewLoopback(t testing.TB, hosts, env []string, extra ...string) *Loopback {
 	t.Helper()
 	s := &Loopback{Keys: NewKeys(t)}
 	daemon := sshd(t)
-	// Of lines that say the same the first counts, and SetEnv is one line.
-	text := strings.ReplaceAll(s.server(append(extra, "SetEnv XDG_CACHE_HOME="+s.path("cache"))...), "%DIR", s.Dir)
+	text := strings.ReplaceAll(s.server(env, extra...), "%DIR", s.Dir)
 	config := s.Write("sshd_config", text, 0o600)
 	var err error
 	if s.l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {

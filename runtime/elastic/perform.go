@@ -187,12 +187,24 @@ func (l *launcher) blame(b Blame) {
 func (l *launcher) lostNode(b Blame) Failure {
 	slot := l.nodes[b.Node]
 	rank := max(0, l.firstRank(b.Node))
-	what := "the agent of node %d was lost: %s"
+	what, why := "the agent of node %d was lost: %s", slot.lost
 	if slot.hello.Version == 0 {
 		what = "node %d cannot be used: %s"
 	}
+	if why == "" {
+		why = silence(l.spec.Nodes[b.Node].Host)
+	}
 	return Failure{Generation: b.Gen, Rank: rank, Host: l.hostOf(b.Node), ExitCode: launch.ExitFailed, Time: time.Now(),
-		Cause: fmt.Sprintf(what, b.Node, slot.lost), LogTail: l.output.tail(rank)}
+		Cause: fmt.Sprintf(what, b.Node, why), LogTail: l.output.tail(rank)}
+}
+
+// silence is the cause when nothing has come from a host, nor an end of it.
+func silence(host string) string {
+	why := fmt.Sprintf("nothing came from it for %v", JoinTime)
+	if host != "" {
+		why += fmt.Sprintf(" (hint: its shell may be slow to start: `time ssh %s true`)", host)
+	}
+	return why
 }
 
 func (l *launcher) failedRank(b Blame) Failure {

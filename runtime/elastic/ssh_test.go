@@ -20,7 +20,7 @@ func overSSH(t *testing.T, behaviour string, nodes ...int) *job {
 		hosts = append(hosts, fmt.Sprintf("host%d", i))
 		j.spec.Nodes[i].Host = hosts[i]
 	}
-	cluster.NewLoopback(t, hosts)
+	cluster.NewLoopback(t, hosts, nil)
 	j.spec.Env = []string{behaviourVariable + "=" + behaviour, markVariable + "=" + j.mark}
 	return j
 }
@@ -67,5 +67,14 @@ func TestHostWithoutTheFolder(t *testing.T) {
 	res := j.run(nil)
 	if res.ExitCode != launch.ExitRendezvous || !strings.Contains(res.Failure.Cause, "/no such folder") || !strings.Contains(res.Failure.Cause, "hint: every host needs the job's files") {
 		t.Errorf("result %+v, failure %+v", res, res.Failure)
+	}
+}
+
+// TestSilentHost has a host that neither answers nor ends, as one does whose
+// shell waits for a lock when it starts: the cause says so.
+func TestSilentHost(t *testing.T) {
+	l := &launcher{spec: Spec{Nodes: []Node{{Host: "slow", Ranks: 1}}}, nodes: []*nodeSlot{{}}, output: &output{}}
+	if f := l.lostNode(Blame{Gen: 0, Rank: -1, Node: 0}); f.Host != "slow" || !strings.Contains(f.Cause, "nothing came from it for 1m0s (hint: ") || !strings.Contains(f.Cause, "ssh slow true") {
+		t.Errorf("%+v", f)
 	}
 }
