@@ -25,6 +25,8 @@ type Config struct {
 	Timeout              time.Duration // of each operation, and of Join; 0: DefaultTimeout
 	Transport            string        // "auto" or "": shared memory within a host, TCP between; "shm"; "tcp"
 
+	Flight *Flight // records the collectives of the World and of its children; nil: nothing does
+
 	Host    string // the name that World.Host returns; "": the system's
 	HostID  string // ranks of equal HostID share memory; "": found out
 	Address string // where peers reach this host by TCP; "": all its addresses are tried
@@ -63,6 +65,7 @@ func Join(ctx context.Context, c Config) (*World, error) {
 	}
 	w := newWorld(c.Rank, c.Size)
 	w.host, w.timeout = c.Host, c.Timeout
+	w.generation, w.flight = c.Generation, c.Flight
 	w.placeLocally(c.LocalRank, max(c.LocalSize, 1))
 	if c.Size == 1 {
 		return w, nil

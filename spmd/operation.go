@@ -14,6 +14,7 @@ type operation struct {
 	lane     *lane
 	head     header
 	deadline time.Time
+	record   record
 	sending  []*link // those with a queue
 	unwatch  func()  // set once the end of ctx rings the bell
 }

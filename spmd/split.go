@@ -31,6 +31,7 @@ func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 	}
 	if child != nil {
 		child.host, child.timeout = w.host, w.timeout
+		child.generation, child.flight = w.generation, w.flight
 	}
 	return child, err
 }

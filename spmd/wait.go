@@ -23,6 +23,7 @@ func (o *operation) wait(from *link, missing int64) error {
 		return nil
 	}
 	o.watch()
+	o.record.waits(o.missing(from))
 	slept := time.Now()
 	for {
 		strikes := o.lane.bell.arm()
@@ -114,6 +115,14 @@ func (o *operation) needs(from *link, peer int) bool {
 		}
 	}
 	return false
+}
+
+// missing is the peer whose bytes, or room for ours, are waited for.
+func (o *operation) missing(from *link) int {
+	if from != nil {
+		return from.peer
+	}
+	return o.sending[0].peer
 }
 
 func (o *operation) timeout(from *link, missing int64) error {

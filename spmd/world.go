@@ -21,6 +21,8 @@ type World struct {
 	host                 string
 	timeout              time.Duration
 	spinMost             int
+	generation           int
+	flight               *Flight // nil: nothing is recorded
 
 	mesh    *mesh // nil when size is 1
 	splits  splitter
@@ -127,6 +129,7 @@ func (w *World) perform(ctx context.Context, t task) error {
 	w.sequence++
 	o := &operation{w: w, ctx: ctx, lane: w.mesh.lanes[collectiveLane], head: t.head, deadline: time.Now().Add(w.timeout)}
 	o.head.sequence = w.sequence
+	o.record = w.flight.begin(w, o.head)
 	err := t.err
 	if err == nil {
 		err = t.run(o)
@@ -137,6 +140,7 @@ func (w *World) perform(ctx context.Context, t task) error {
 	if o.unwatch != nil {
 		o.unwatch()
 	}
+	o.record.end(err)
 	if err != nil {
 		w.fail(o, err)
 	}

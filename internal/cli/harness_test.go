@@ -43,28 +43,30 @@ func TestMain(m *testing.M) {
 
 // event is any line of --json.
 type event struct {
-	Event        string
-	Step         int
-	Loss         float64
-	ValLoss      *float64 `json:"val_loss"`
-	Accuracy     *float64
-	Rank         int
-	PID          int
-	Generation   int
-	ISA          string
-	WorldSize    int `json:"world_size"`
-	Cause        string
-	Signal       string
-	Mode         string
-	LostSteps    int     `json:"lost_steps"`
-	DownMS       float64 `json:"down_ms"`
-	Path         string
-	Host         string
-	Change       string
-	Reason       string
-	Message      string
-	Restarts     int
-	ParamsSHA256 string `json:"params_sha256"`
+	Event         string
+	Step          int
+	Loss          float64
+	ValLoss       *float64 `json:"val_loss"`
+	Accuracy      *float64
+	Rank          int
+	PID           int
+	Generation    int
+	ISA           string
+	WorldSize     int `json:"world_size"`
+	Cause         string
+	Signal        string
+	Mode          string
+	LostSteps     int     `json:"lost_steps"`
+	DownMS        float64 `json:"down_ms"`
+	Path          string
+	Host          string
+	Change        string
+	LastOperation string `json:"last_operation"`
+	FlightFile    string `json:"flight_file"`
+	Reason        string
+	Message       string
+	Restarts      int
+	ParamsSHA256  string `json:"params_sha256"`
 }
 
 // proc is a running `ddp`.

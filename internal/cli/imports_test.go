@@ -28,7 +28,7 @@ var mayImport = []struct {
 	{"ddp/runtime/seal", nil, "a sealed channel knows bytes and a secret"},
 	{"ddp/runtime/ssh", []string{"ddp/runtime/launch"}, "ssh runs this program, whatever it does"},
 	{"ddp/internal/cluster", []string{"ddp/runtime/launch"}, "hosts made for tests run any program"},
-	{"ddp/runtime/elastic", []string{"ddp/runtime/launch", "ddp/runtime/store", "ddp/runtime/seal", "ddp/runtime/ssh"}, "the control plane runs any command"},
+	{"ddp/runtime/elastic", []string{"ddp/spmd", "ddp/runtime/launch", "ddp/runtime/store", "ddp/runtime/seal", "ddp/runtime/ssh"}, "the control plane runs any command"},
 	{"ddp/runtime/rendezvous", []string{"ddp/runtime/elastic"}, "nodes meet before a job begins"},
 	{"ddp/model/compute", []string{"ddp/model/compute"}, "kernels know no model"},
 	{"ddp/model/train", []string{"ddp/model", "ddp/model/compute", "ddp/data", "ddp/spmd", "ddp/runtime/snapshot", "ddp/runtime/observe"}, "the loop"},

@@ -43,8 +43,12 @@ func failureReport(name string, f elastic.Failure, perNode, restarts int) string
 		{"rank", fmt.Sprintf("%d (local_rank: %d)", f.Rank, f.Rank%perNode)},
 		{"exitcode", exit},
 		{"cause", f.Cause},
+		{"last_op", f.LastOperation},
 		{"error_file", file},
 	} {
+		if row[1] == "" {
+			continue
+		}
 		fmt.Fprintf(&b, "  %-10s: %s\n", row[0], row[1])
 	}
 	switch {

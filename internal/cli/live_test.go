@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,7 +128,26 @@ func TestStoppedRank(t *testing.T) {
 	if e, _ := p.last("failure"); e.Rank != 1 || !strings.Contains(e.Cause, "no sign of life") {
 		t.Errorf("failure of rank %d: %q, want rank 1 that hangs", e.Rank, e.Cause)
 	}
+	recorded(t, dir, p, "step 11")
 	noneLeft(t, dir)
+}
+
+// recorded fails unless the last failure tells what the rank's last collective
+// was, and a file those before it.
+func recorded(t *testing.T, dir string, p *proc, when string) {
+	t.Helper()
+	e, _ := p.last("failure")
+	if !strings.Contains(e.LastOperation, " before") {
+		t.Errorf("%s: the last collective is not told: %q", when, e.LastOperation)
+	}
+	path := e.FlightFile
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(text), "gradient reduction") < 10 || !strings.Contains(string(text), "rank 1/2") {
+		t.Errorf("%s: the flight recorder's file %q: %q %v", when, e.FlightFile, text, err)
+	}
 }
 
 // TestKilledInTheLastStep kills a rank when only the end is left: a

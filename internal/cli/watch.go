@@ -111,7 +111,8 @@ func (w *watch) failure(f elastic.Failure) {
 		w.entered = nil // until the next generation has its state
 	}
 	w.sink.Emit(f.Time, observe.Failure{Rank: f.Rank, Host: f.Host, PID: f.PID, Cause: f.Cause, ExitCode: f.ExitCode,
-		Signal: f.Signal, ErrorFile: f.ErrorFile, Generation: f.Generation, LogTail: f.LogTail})
+		Signal: f.Signal, ErrorFile: f.ErrorFile, Generation: f.Generation,
+		LastOperation: f.LastOperation, FlightFile: f.FlightFile, LogTail: f.LogTail})
 }
 
 // member reports a node that came or went.

@@ -207,7 +207,7 @@ func (a *agent) place(o startOrder, local int) *launch.Place {
 
 // environmentPlace is what a rank's environment says of it.
 func (a *agent) environmentPlace(o startOrder, local int) launch.Rank {
-	p := launch.Rank{MaxRestarts: a.setup.MaxRestarts, RunID: a.setup.RunID, Role: a.setup.Role, EventsFD: launch.EventsFD}.In(*a.place(o, local), nil)
+	p := launch.Rank{MaxRestarts: a.setup.MaxRestarts, RunID: a.setup.RunID, Role: a.setup.Role, EventsFD: launch.EventsFD, FlightFD: launch.FlightFD}.In(*a.place(o, local), nil)
 	if a.setup.Payload != nil {
 		p.PayloadFD = launch.PayloadFD
 	}

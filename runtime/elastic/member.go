@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ddp/runtime/launch"
+	"ddp/spmd"
 )
 
 const (
@@ -31,6 +32,7 @@ type member struct {
 	errorFile string
 	mark      string // carried by the process and by all that it starts
 	proc      *launch.Process
+	flight    *os.File      // the process's flight recorder
 	gone      chan struct{} // closed when the process, what it started, and its output have ended
 
 	gen, rank int  // guarded by crew.mu
@@ -82,7 +84,13 @@ func (m *member) start() error {
 		{FD: launch.EventsFD, MaxLine: maxEvent, Emit: m.events()},
 	}
 	var err error
-	m.proc, err = launch.Start(c)
+	if m.flight, err = launch.FlightFile(); err != nil {
+		return err
+	}
+	c.Inherit[launch.FlightFD] = m.flight
+	if m.proc, err = launch.Start(c); err != nil {
+		m.flight.Close()
+	}
 	return err
 }
 
@@ -136,6 +144,7 @@ func (m *member) events() launch.LineFunc {
 func (m *member) watch() {
 	defer m.crew.leave()
 	defer close(m.gone)
+	defer m.flight.Close()
 	select {
 	case <-m.proc.Ended():
 	case <-m.crew.hopeless:
@@ -191,6 +200,9 @@ func (m *member) report() {
 		kills, known := launch.OutOfMemoryKills()
 		e.OutOfMemory = known && kills > m.crew.oom
 	}
+	if exit.Status() != 0 {
+		e.Flight, e.LastOperation = m.readFlight()
+	}
 	m.crew.mu.Lock()
 	m.ended = true
 	e.Gen, e.Rank = m.gen, m.rank
@@ -201,6 +213,15 @@ func (m *member) report() {
 		return
 	}
 	m.crew.agent.emit(report{Exited: e})
+}
+
+// readFlight returns what the rank's last collectives were, and the last one.
+func (m *member) readFlight() (text []byte, last string) {
+	r, err := spmd.ReadFlight(m.flight, time.Now())
+	if err != nil {
+		return nil, err.Error()
+	}
+	return []byte(r.Text), r.Last
 }
 
 // earlyEnd puts the end of a rank in words that had no place yet.

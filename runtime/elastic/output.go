@@ -113,14 +113,15 @@ func (o *output) tail(rank int) []string {
 	return o.tails[rank].lines()
 }
 
-// keep writes a rank's error file into the log folder and returns its path.
-func (o *output) keep(rank int, text []byte) (string, error) {
+// keep writes a text of a rank's into the log folder and returns its path; "" when
+// there is no folder, or no text.
+func (o *output) keep(rank int, name string, text []byte) (string, error) {
 	if o.spec.LogDir == "" || len(text) == 0 {
 		return "", nil
 	}
-	path := filepath.Join(o.folder(), fmt.Sprintf("rank-%d.error.json", rank))
+	path := filepath.Join(o.folder(), fmt.Sprintf("rank-%d.%s", rank, name))
 	if err := os.WriteFile(path, text, 0o644); err != nil {
-		return "", fmt.Errorf("keep error file: %w", err)
+		return "", fmt.Errorf("keep %s: %w", name, err)
 	}
 	return path, nil
 }

@@ -222,10 +222,14 @@ func (l *launcher) failedRank(b Blame) Failure {
 			f.Time = said.Time
 		}
 	}
-	path, err := l.output.keep(b.Rank, e.ErrorFile)
-	f.ErrorFile = path
-	if err != nil {
-		f.Cause += fmt.Sprintf(" (%v)", err)
+	var errs [2]error
+	f.ErrorFile, errs[0] = l.output.keep(b.Rank, "error.json", e.ErrorFile)
+	f.FlightFile, errs[1] = l.output.keep(b.Rank, "flight.txt", e.Flight)
+	f.LastOperation = e.LastOperation
+	for _, err := range errs {
+		if err != nil {
+			f.Cause += fmt.Sprintf(" (%v)", err)
+		}
 	}
 	return f
 }

@@ -176,15 +176,17 @@ type lineReport struct {
 const eventStream = "events"
 
 type exitedReport struct {
-	Gen         int         `json:"gen"`
-	Rank        int         `json:"rank"`
-	PID         int         `json:"pid"`
-	Exit        launch.Exit `json:"exit"`
-	ErrorFile   []byte      `json:"error_file,omitempty"`    // its text
-	Panic       string      `json:"panic,omitempty"`         // first line of a Go program's crash
-	OutOfMemory bool        `json:"out_of_memory,omitempty"` // the kernel killed some process of the node
-	Hung        string      `json:"hung,omitempty"`          // why it was killed
-	Alive       bool        `json:"-"`                       // it is no end: the rank is stranded
+	Gen           int         `json:"gen"`
+	Rank          int         `json:"rank"`
+	PID           int         `json:"pid"`
+	Exit          launch.Exit `json:"exit"`
+	ErrorFile     []byte      `json:"error_file,omitempty"`     // its text
+	Panic         string      `json:"panic,omitempty"`          // first line of a Go program's crash
+	OutOfMemory   bool        `json:"out_of_memory,omitempty"`  // the kernel killed some process of the node
+	Hung          string      `json:"hung,omitempty"`           // why it was killed
+	Flight        []byte      `json:"flight,omitempty"`         // its last collectives, a line each
+	LastOperation string      `json:"last_operation,omitempty"` // the last one, and where it stood
+	Alive         bool        `json:"-"`                        // it is no end: the rank is stranded
 }
 
 // readyReport says that all ranks of the node wait for their places.

@@ -81,6 +81,8 @@ type Failure struct {
 	ExitCode         int    // as a shell gives it: 128+n for signal n
 	Signal           string // name of the signal that killed it; "": none
 	ErrorFile        string // the rank's own report, in torchelastic's format; "": none
+	LastOperation    string // its last collective and where that stood, one line; "": none is known
+	FlightFile       string // its last collectives, a line each; "": none
 	LogTail          []string
 	Step             int // last completed step that the rank reported; 0: it reported nothing
 	Time             time.Time

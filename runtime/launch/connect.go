@@ -31,6 +31,10 @@ func (e *RendezvousError) Error() string {
 // client and server. A world of one uses no socket at all.
 func (r Rank) Connect(ctx context.Context) (spmd.Config, func() error, error) {
 	config := spmd.Config{Rank: r.Rank, Size: r.WorldSize, LocalRank: r.LocalRank, LocalSize: r.LocalWorldSize, Generation: r.Generation}
+	var err error
+	if config.Flight, err = r.flight(); err != nil {
+		return config, nil, err
+	}
 	if r.WorldSize == 1 {
 		if r.given != nil && r.given.store != nil {
 			r.given.store.Close() // an earlier generation had more ranks

@@ -18,12 +18,13 @@ const (
 	PayloadFD = 5 // file without a name: what the launcher passes to its ranks
 	StoreFD   = 6 // rank 0: bound TCP socket of the store
 	ChannelFD = 7 // Unix socket to the agent: see Channel
+	FlightFD  = 8 // file without a name: the rank's flight recorder
 )
 
 // keepDescriptors keeps the inherited descriptors from processes that this one
 // starts: a child that held the events pipe would hide this process's end.
 func (r Rank) keepDescriptors() {
-	for _, fd := range []int{r.EventsFD, r.SecretFD, r.PayloadFD, r.StoreFD, r.ChannelFD} {
+	for _, fd := range []int{r.EventsFD, r.SecretFD, r.PayloadFD, r.StoreFD, r.ChannelFD, r.FlightFD} {
 		if fd > 2 {
 			unix.CloseOnExec(fd)
 		}

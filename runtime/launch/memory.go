@@ -13,16 +13,24 @@ import (
 // PayloadFile returns a file without a name that holds payload. Open it anew for
 // each child by way of its path under /proc.
 func PayloadFile(payload []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("ddp-payload", unix.MFD_CLOEXEC)
+	file, err := namelessFile("ddp-payload")
 	if err != nil {
 		return nil, fmt.Errorf("make payload file: %w", err)
 	}
-	file := os.NewFile(uintptr(fd), "payload")
 	if _, err := file.Write(payload); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("fill payload file: %w", err)
 	}
 	return file, nil
+}
+
+// namelessFile is a file in memory that ends with the last who has it open.
+func namelessFile(label string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(label, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), label), nil
 }
 
 // OutOfMemoryKills counts the processes that the kernel killed in our control

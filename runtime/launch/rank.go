@@ -36,7 +36,7 @@ type Rank struct {
 	ErrorFile                 string // where Fail reports; "": nowhere
 
 	// Numbers of inherited descriptors; 0: not inherited.
-	EventsFD, SecretFD, PayloadFD, StoreFD, ChannelFD int
+	EventsFD, SecretFD, PayloadFD, StoreFD, ChannelFD, FlightFD int
 
 	given *given // by an Order; nil: inherited
 }
@@ -53,6 +53,7 @@ func (r *Rank) variables() []numberVariable {
 		{"MASTER_PORT", &r.MasterPort},
 		{"DDP_EVENTS_FD", &r.EventsFD}, {"DDP_SECRET_FD", &r.SecretFD},
 		{"DDP_PAYLOAD_FD", &r.PayloadFD}, {"DDP_STORE_FD", &r.StoreFD}, {"DDP_CHANNEL_FD", &r.ChannelFD},
+		{"DDP_FLIGHT_FD", &r.FlightFD},
 	}
 }
 
@@ -62,7 +63,7 @@ type numberVariable struct {
 }
 
 // optional lists the variables that are left out when they are 0.
-var optional = map[string]bool{"MASTER_PORT": true, "DDP_EVENTS_FD": true, "DDP_SECRET_FD": true, "DDP_PAYLOAD_FD": true, "DDP_STORE_FD": true, "DDP_CHANNEL_FD": true}
+var optional = map[string]bool{"MASTER_PORT": true, "DDP_EVENTS_FD": true, "DDP_SECRET_FD": true, "DDP_PAYLOAD_FD": true, "DDP_STORE_FD": true, "DDP_CHANNEL_FD": true, "DDP_FLIGHT_FD": true}
 
 // Environ returns r as variables of the form NAME=value.
 func (r Rank) Environ() []string {

@@ -18,7 +18,7 @@ func setEnv(t *testing.T, env ...string) {
 
 func TestRankSurvivesTheEnvironment(t *testing.T) {
 	want := Rank{Rank: 5, WorldSize: 8, LocalRank: 1, LocalWorldSize: 4, NodeRank: 1, Nodes: 2, MasterAddr: "::1", MasterPort: 4711,
-		RestartCount: 3, MaxRestarts: 9, Generation: 4, RunID: "run 1", Role: "trainer", ErrorFile: "/tmp/e.json", EventsFD: 33, SecretFD: 34, PayloadFD: 35, StoreFD: 36}
+		RestartCount: 3, MaxRestarts: 9, Generation: 4, RunID: "run 1", Role: "trainer", ErrorFile: "/tmp/e.json", EventsFD: 33, SecretFD: 34, PayloadFD: 35, StoreFD: 36, ChannelFD: 37, FlightFD: 38}
 	setEnv(t, want.Environ()...)
 	got, launched, err := FromEnv()
 	if err != nil || !launched || !reflect.DeepEqual(got, want) {

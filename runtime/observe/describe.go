@@ -65,8 +65,10 @@ func (t *terminal) failure(f Failure) []string {
 	for _, line := range f.LogTail {
 		lines = append(lines, strings.TrimRight("    | "+clean(line, t.color), " "))
 	}
-	if f.ErrorFile != "" {
-		lines = append(lines, "    error file: "+clean(f.ErrorFile, false))
+	for _, more := range [][2]string{{"its last collective", f.LastOperation}, {"those before", f.FlightFile}, {"error file", f.ErrorFile}} {
+		if more[1] != "" {
+			lines = append(lines, "    "+more[0]+": "+clean(more[1], false))
+		}
 	}
 	return lines
 }

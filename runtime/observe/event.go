@@ -51,15 +51,17 @@ type Snapshot struct {
 
 // Failure is the death of a rank, with its root cause.
 type Failure struct {
-	Rank       int      `json:"rank"`
-	Host       string   `json:"host"`
-	PID        int      `json:"pid"`
-	Cause      string   `json:"cause"`
-	ExitCode   int      `json:"exit_code"`
-	Signal     string   `json:"signal"` // that killed it, as "SIGKILL"; "" when it exited
-	ErrorFile  string   `json:"error_file"`
-	Generation int      `json:"generation"`
-	LogTail    []string `json:"log_tail,omitempty"` // the rank's last lines
+	Rank          int      `json:"rank"`
+	Host          string   `json:"host"`
+	PID           int      `json:"pid"`
+	Cause         string   `json:"cause"`
+	ExitCode      int      `json:"exit_code"`
+	Signal        string   `json:"signal"` // that killed it, as "SIGKILL"; "" when it exited
+	ErrorFile     string   `json:"error_file"`
+	Generation    int      `json:"generation"`
+	LastOperation string   `json:"last_operation,omitempty"` // its last collective, and where that stood
+	FlightFile    string   `json:"flight_file,omitempty"`    // its last collectives, a line each
+	LogTail       []string `json:"log_tail,omitempty"`       // the rank's last lines
 }
 
 // Recovered is the first step after a failure.

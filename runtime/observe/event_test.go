@@ -22,7 +22,7 @@ var all = []Event{
 	Step{1, 2, 3.5, 4.5, 5.5, 6.5, 7.5, 8, 9},
 	Eval{1, 2.5, number(0.5)},
 	Snapshot{1, "p", 2, 3.5, 4.5},
-	Failure{1, "a", 2, "c <\"&\u2028>", 3, "SIGKILL", "e", 4, []string{"x", "\x1b[31my"}},
+	Failure{1, "a", 2, "c <\"&\u2028>", 3, "SIGKILL", "e", 4, "all-reduce 3", "f.txt", []string{"x", "\x1b[31my"}},
 	Recovered{"restart", 1, 2, 3, 4, 5.5},
 	Regrouped{1, 2, 3, "peers"},
 	Member{"left", "a", 1, "r"},
@@ -62,7 +62,7 @@ func TestContract(t *testing.T) {
 		"member":    "change:left host:a world_size:1 reason:r",
 		"done":      "step:1 loss:2.5 val_loss:3.5 tokens_per_s:4.5 params_sha256:ab restarts:5",
 	}
-	for _, e := range append(all, Failure{1, "a", 2, "c", 3, "SIGKILL", "e", 4, nil}) {
+	for _, e := range append(all, Failure{1, "a", 2, "c", 3, "SIGKILL", "e", 4, "", "", nil}) {
 		line, err := Marshal(at, e)
 		if err != nil {
 			t.Fatal(err)
