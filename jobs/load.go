@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -108,7 +109,23 @@ func scanSet(flag int, set string, found *Problems) *document {
 	case strings.ContainsAny(set, "\n\r"):
 		found.add(at, "", "must be one line", "")
 	default:
-		return scan(file, flag, []byte(set), found)
+		return scan(file, flag, []byte(quoted(name, val)), found)
 	}
 	return d
+}
+
+// quoted is a --set as TOML. A shell takes quotes away, so text may come without.
+func quoted(name, val string) string {
+	k, bare := findKey(strings.TrimSpace(name)), strings.TrimSpace(val)
+	isText := k != nil && (k.kind.name == "string" || k.kind.name == "duration" && !isNumber(bare))
+	if !isText || strings.ContainsAny(bare[:1], `"'[{`) || strings.Contains(bare, "'") {
+		return name + "=" + val
+	}
+	return name + "='" + bare + "'"
+}
+
+// isNumber tells whether text is one, which durations give a meaning of its own.
+func isNumber(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil
 }

@@ -154,6 +154,10 @@ func TestForms(t *testing.T) {
 			func(j *Job) bool { return j.Model.Preset == "gpt-nano" && j.Model.Embed == 48 }},
 		{"sizes by flag", minimal + "[model]\npreset = \"gpt-nano\"\n", []string{"model.n_layer=2", "model.n_head=4", "model.n_embd=64"},
 			func(j *Job) bool { return j.Model.Preset == "" && j.Model.Heads == 4 }},
+		{"text without quotes", minimal, []string{"data.path=a b/c.txt", "snapshot.dir = /tmp/\"x\" ", "recovery.hang_timeout=4s", "name=7"},
+			func(j *Job) bool {
+				return strings.HasSuffix(j.Data.Path, "a b/c.txt") && strings.HasSuffix(j.Snapshot.Dir, `/tmp/"x"`) && j.Recovery.HangTimeout == 4*time.Second && j.Name == "7"
+			}},
 		{"cut short by flag", minimal + "[optimizer]\nwarmup_steps = 50\n", []string{"train.max_steps=3"}, func(j *Job) bool { return j.Train.MaxSteps == 3 }},
 	} {
 		j, err := Parse("j.toml", []byte(c.file), c.sets)
@@ -176,7 +180,9 @@ func TestBrokenFlags(t *testing.T) {
 		{minimal, []string{"train.batch"}, []string{`--set train.batch: is not of the form table.key=value`}},
 		{minimal, []string{"=5"}, []string{`--set =5: is not of the form table.key=value`}},
 		{minimal, []string{"train.batch="}, []string{`--set train.batch=: train.batch: has no value (an empty string is "")`}},
-		{minimal, []string{"data.path=b.txt"}, []string{`--set data.path=b.txt: this is not a TOML value (text needs quotes, as in "corpus/a.txt")`}},
+		{minimal, []string{"data.path='b.txt"}, []string{`--set data.path='b.txt: unterminated literal string`}},
+		{minimal, []string{"recovery.mode=liev"}, []string{`--set recovery.mode=liev: recovery.mode: must be "live" or "restart", not "liev" (did you mean "live"?)`}},
+		{minimal, []string{"recovery.hang_timeout=5"}, []string{`--set recovery.hang_timeout=5: recovery.hang_timeout: must be a duration, not an integer (write it as "90s", "10m" or "1h30m")`}},
 		{minimal, []string{"train.batch=x y"}, []string{`--set train.batch=x y: this is not a TOML value (text needs quotes, as in "corpus/a.txt")`}},
 		{minimal, []string{"train.batch=\"4\""}, []string{`--set train.batch="4": train.batch: must be an integer, not a string (write it without quotes)`}},
 		{minimal, []string{"train.batch=4\ntrain.seed=1"}, []string{`--set train.batch=4\ntrain.seed=1: must be one line`}},
