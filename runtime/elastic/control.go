@@ -60,13 +60,15 @@ const (
 // something in it fails. Under live recovery the processes of ranks go from one
 // generation to the next; else each has its own.
 type Control struct {
-	set   Settings
-	phase phase
-	gen   int
-	nodes []machine
-	order []int // nodes of the generation at hand or to come, in the order of their ranks
-	ranks []rankState
-	ends  endings
+	set     Settings
+	phase   phase
+	gen     int
+	nodes   []machine
+	order   []int // nodes of the generation at hand or to come, in the order of their ranks
+	retries int   // nodes that are to be got back at some time
+	ups     int   // nodes of order whose ranks were started
+	ranks   []rankState
+	ends    endings
 
 	due   time.Duration // when the phase has lasted long enough; 0: never
 	timer time.Duration // last Timer
@@ -105,7 +107,7 @@ type machine struct {
 	known     bool          // it has been a member before
 	since     time.Duration // of its membership; 0: from the first generation on
 	pause     time.Duration // before the next attempt to get it back
-	again     time.Duration // when that is due; 0: it is not
+	again     time.Duration // when that is due; 0: it is not. Set by retry
 }
 
 // rankState is what a rank of the generation at hand does.
@@ -187,7 +189,8 @@ func (c *Control) do(reason string, actions ...Action) {
 // setTimer asks for Expired when the first thing is due, unless that is known.
 func (c *Control) setTimer() {
 	first := c.due
-	for _, n := range c.nodes {
+	for i := 0; c.retries > 0 && i < len(c.nodes); i++ {
+		n := &c.nodes[i]
 		if n.again != 0 && (first == 0 || n.again < first) {
 			first = n.again
 		}

@@ -15,7 +15,8 @@ func (c *Control) gather(now time.Duration, why string) {
 	for i := range c.nodes {
 		n := &c.nodes[i]
 		if n.at == away && !n.guest && !n.leaving && (n.again == 0 || few) {
-			n.at, n.again = coming, 0
+			n.at = coming
+			c.retry(n, 0)
 			starts = append(starts, Join{i})
 		}
 	}
@@ -28,33 +29,45 @@ func (c *Control) gather(now time.Duration, why string) {
 // and the others have been called for the last time, or when a later generation
 // has enough: those that come after it will be taken in.
 func (c *Control) formWhenComplete(now time.Duration) bool {
+	awaited := c.gen == 0 && c.awaits()
+	if awaited && c.due <= now+LastCall {
+		return false // the last call has been made
+	}
 	present := c.present()
-	awaited := slices.ContainsFunc(c.nodes, func(n machine) bool { return n.at == coming })
 	switch {
 	case len(present) < c.set.MinNodes:
 		return false
-	case awaited && c.gen == 0:
-		if lastCall := now + LastCall; c.due > lastCall {
-			c.due = lastCall
-		}
+	case awaited:
+		c.due = now + LastCall
 		return false
 	}
 	c.form(now, present)
 	return true
 }
 
+// awaits tells whether some node's agent is being started.
+func (c *Control) awaits() bool {
+	for i := range c.nodes {
+		if c.nodes[i].at == coming {
+			return true
+		}
+	}
+	return false
+}
+
 // present are the nodes that can belong to a generation: first those of the last
 // one in their order, so that ranks keep their numbers, then the others.
 func (c *Control) present() []int {
-	can := func(i int) bool { n := c.nodes[i]; return n.at >= there && !n.leaving }
 	var out []int
+	taken := make([]bool, len(c.nodes))
 	for _, i := range c.order {
-		if can(i) && c.nodes[i].at == enlisted {
+		if n := &c.nodes[i]; n.at == enlisted && !n.leaving {
 			out = append(out, i)
+			taken[i] = true
 		}
 	}
 	for i := range c.nodes {
-		if can(i) && !slices.Contains(out, i) {
+		if n := &c.nodes[i]; n.at >= there && !n.leaving && !taken[i] {
 			out = append(out, i)
 		}
 	}
@@ -107,7 +120,7 @@ func (c *Control) allThere() string {
 // start begins the generation.
 func (c *Control) start(now time.Duration, why string) {
 	c.phase, c.ends = running, endings{}
-	c.ranks = c.ranks[:0]
+	c.ranks, c.ups = c.ranks[:0], 0
 	for _, i := range c.order {
 		n := &c.nodes[i]
 		n.up, n.quiet, n.known = false, false, true
@@ -124,12 +137,13 @@ func (c *Control) nodeUp(now time.Duration, e Up) {
 		c.late(e.Gen)
 		return
 	}
-	c.nodes[e.Node].up = true
-	for _, i := range c.order {
-		if !c.nodes[i].up {
-			c.do("other nodes are still starting")
-			return
-		}
+	if n := &c.nodes[e.Node]; !n.up {
+		n.up = true
+		c.ups++
+	}
+	if c.ups < len(c.order) {
+		c.do("other nodes are still starting")
+		return
 	}
 	if c.failedAt != 0 {
 		c.do("all ranks run again", Recovered{c.gen, c.failedAt})

@@ -10,7 +10,8 @@ import (
 // gets ready beside them, so that it delays nobody.
 func (c *Control) nodeJoined(now time.Duration, i int) {
 	n := &c.nodes[i]
-	n.at, n.again = there, 0
+	n.at = there
+	c.retry(n, 0)
 	switch {
 	case n.leaving:
 		c.do("it was drained meanwhile", Release{i})
@@ -40,11 +41,14 @@ func (c *Control) room(i int) bool {
 
 // takeIn sees to the nodes that came or were drained while the generation began.
 func (c *Control) takeIn(now time.Duration) {
+	if c.finishing() {
+		return
+	}
 	for i := range c.nodes {
 		n := &c.nodes[i]
 		spare := n.at == there && !n.leaving && c.room(i)
 		switch {
-		case c.phase != running || c.finishing():
+		case c.phase != running:
 			return
 		case spare && c.set.Live:
 			n.at = warming
@@ -109,7 +113,8 @@ func (c *Control) drain(now time.Duration, i int) {
 		return
 	}
 	n := &c.nodes[i]
-	n.leaving, n.again = true, 0
+	n.leaving = true
+	c.retry(n, 0)
 	switch {
 	case n.at != enlisted:
 		if n.at != away {
@@ -194,7 +199,18 @@ func (c *Control) retryLater(now time.Duration, n *machine) {
 	} else {
 		n.pause = min(2*n.pause, longestPause)
 	}
-	n.again = now + n.pause
+	c.retry(n, now+n.pause)
+}
+
+// retry sets when the next attempt to get a node back is due; 0: never.
+func (c *Control) retry(n *machine, at time.Duration) {
+	if n.again != 0 {
+		c.retries--
+	}
+	if at != 0 {
+		c.retries++
+	}
+	n.again = at
 }
 
 // callBack starts the agents whose time has come.
@@ -204,7 +220,7 @@ func (c *Control) callBack(now time.Duration) {
 		if n.again == 0 || now < n.again {
 			continue
 		}
-		n.again = 0
+		c.retry(n, 0)
 		switch {
 		case n.at != away:
 			c.do(fmt.Sprintf("node %d has come by itself", i))
