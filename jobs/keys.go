@@ -107,7 +107,7 @@ func modelKeys() []Key {
 		{Name: "model.n_embd", Derived: "the preset's", Resume: MustAgree, Doc: "channels", aliases: []string{"embed", "d_model", "hidden_size"},
 			kind: integer(1, 1<<16, func(j *Job) *int { return &j.Model.Embed })},
 		{Name: "model.block_size", Derived: "128 for text; the length of the sequences of adder and sort", Resume: MustAgree,
-			Doc: "tokens that the model sees at once", aliases: []string{"context_length", "seq_len", "n_ctx", "n_positions"},
+			Doc: "tokens that the model sees at once", aliases: []string{"block", "context_length", "seq_len", "n_ctx", "n_positions"},
 			kind: integer(1, maxBlock, func(j *Job) *int { return &j.Model.BlockSize })},
 		{Name: "model.tied", Default: "true", Resume: MustAgree, Doc: "the output head shares the token embedding's weights",
 			aliases: []string{"tie_word_embeddings"}, kind: boolean(func(j *Job) *bool { return &j.Model.Tied })},

@@ -97,6 +97,9 @@ func (c *crew) fill() {
 
 // add starts a member. c.mu is held.
 func (c *crew) add(local int) (*member, error) {
+	if err := launch.NeedFiles(c.files()); err != nil {
+		return nil, err
+	}
 	c.agent.started++
 	m := &member{crew: c, local: local, gen: c.order.Gen, rank: c.order.FirstRank + local,
 		mark:      fmt.Sprintf("%s%d:", c.agent.setup.mark(), c.agent.started),
@@ -114,6 +117,13 @@ func (c *crew) add(local int) (*member, error) {
 		}
 	}
 	return m, nil
+}
+
+// files is about how many files the agent, or one of its ranks, has open at most:
+// pipes and sockets for each rank, or connections and memory for each peer.
+func (c *crew) files() int {
+	const few, each = 32, 8
+	return few + each*max(len(c.members), c.order.WorldSize)
 }
 
 // place tells a member where it stands. c.mu is held.
