@@ -10,6 +10,7 @@ import (
 
 	"ddp/jobs"
 	"ddp/model/compute/cpu"
+	"ddp/model/compute/timed"
 	"ddp/model/train"
 	"ddp/spmd"
 )
@@ -29,6 +30,9 @@ func (r *rank) openBackend(ctx context.Context, job *jobs.Job, w *spmd.World, re
 		return fmt.Errorf("open the cpu back end: %w", err)
 	}
 	r.backend = b
+	if r.spans != nil {
+		r.backend = timed.New(b, r.spans)
+	}
 	if resume != nil && resume.ISA() != isa && w.Rank() == 0 {
 		r.warn("the snapshot was computed with %s, the run goes on with %s: it rounds differently from here on", resume.ISA(), isa)
 	}

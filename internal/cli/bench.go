@@ -24,19 +24,23 @@ var benchCommand = command{
              share of this core's measured peak
 collectives  every collective between --ranks ranks, values checked, in
              nccl-tests' columns
-step         a training step of --layers x --embd, median of --steps
+step         a training step of --layers x --embd, median of --steps, and where its
+             time goes: each operation's share, and how near it comes to what
+             the machine can do
 recovery     kill a rank --steps times: how long until the next step is done
 
 examples:
   ddp bench kernels
   ddp bench collectives --ranks 2
-  ddp bench step --ranks 2 --threads 1 --json`,
+  ddp bench step --ranks 2 --threads 1 --json
+  ddp bench step --trace step.json`,
 	run: runBench,
 }
 
 // benchFlags are the flags of all three.
 type benchFlags struct {
 	json                                      bool
+	trace                                     string
 	ranks, threads, steps                     int
 	layers, heads, embd, block, batch, shards int
 }
@@ -53,6 +57,7 @@ func runBench(in *invocation) error {
 	in.flags.IntVar(&f.block, "block", 128, "step: `N` tokens a sequence")
 	in.flags.IntVar(&f.batch, "batch", 16, "step: `N` sequences a rank")
 	in.flags.IntVar(&f.shards, "shards", 0, "step: `N` shards (default: the least power of two that is at least ranks)")
+	in.flags.StringVar(&f.trace, "trace", "", "step: `FILE` for a trace of every operation, which ui.perfetto.dev opens")
 	args, err := in.parse(1)
 	if err != nil {
 		return err
@@ -232,7 +237,16 @@ func (in *invocation) benchStep(f benchFlags) error {
 	if _, err := openData(job); err != nil {
 		return err
 	}
-	request, err := trainPayload(job)
+	text, err := job.Encode()
+	if err != nil {
+		return fmt.Errorf("encode the job: %w", err)
+	}
+	dir, done, err := scratch("ddp-spans-")
+	if err != nil {
+		return err
+	}
+	defer done()
+	request, err := json.Marshal(payload{Train: text, Spans: dir})
 	if err != nil {
 		return err
 	}
@@ -250,12 +264,45 @@ func (in *invocation) benchStep(f benchFlags) error {
 	if err != nil {
 		return err
 	}
-	r.MS = medianOf(times[min(2, len(times)-1):])
+	r.MS = medianOf(times[min(uncounted, len(times)-1):])
 	r.TokensPerS = float64(f.batch*f.ranks*f.block) / r.MS * 1e3
 	if f.json {
-		return json.NewEncoder(in.stdout).Encode(r)
+		_ = json.NewEncoder(in.stdout).Encode(r) // numbers and strings always marshal
+	} else {
+		fmt.Fprintf(in.stdout, "%s, %d ranks x %d threads, %s %s: %.1f ms a step, %.0f tokens/s\n", r.Shape, r.Ranks, r.Threads, r.DType, r.ISA, r.MS, r.TokensPerS)
 	}
-	fmt.Fprintf(in.stdout, "%s, %d ranks x %d threads, %s %s: %.1f ms a step, %.0f tokens/s\n", r.Shape, r.Ranks, r.Threads, r.DType, r.ISA, r.MS, r.TokensPerS)
+	return in.stepSpans(f, dir, r.ISA)
+}
+
+// uncounted is how many steps come before those that count.
+const uncounted = 2
+
+// stepSpans tells where the ranks' time went.
+func (in *invocation) stepSpans(f benchFlags, dir, isa string) error {
+	all, err := readSpans(dir, f.ranks)
+	if err != nil {
+		return err
+	}
+	if f.trace != "" {
+		if err := saveTrace(f.trace, all); err != nil {
+			return err
+		}
+	}
+	p, err := measurePeaks(isa, f.threads)
+	if err != nil {
+		return err
+	}
+	for rank := range all {
+		all[rank] = counted(all[rank], uncounted)
+	}
+	parts := stepParts(all, p)
+	if !f.json {
+		in.showParts(parts, p)
+		return nil
+	}
+	for _, part := range parts {
+		_ = json.NewEncoder(in.stdout).Encode(part)
+	}
 	return nil
 }
 
@@ -273,7 +320,7 @@ data = { source = "text", path = "corpus/opticks.txt" }
 train = { batch = %d, shards = %d, max_steps = %d, eval_every = 0, eval_windows = 1, threads = %d }
 optimizer = { lr = 3e-4, warmup_steps = 0 }
 snapshot = { dir = "" }
-`, f.ranks, f.layers, f.heads, f.embd, f.block, f.batch*f.ranks, f.shards, f.steps+2, f.threads)
+`, f.ranks, f.layers, f.heads, f.embd, f.block, f.batch*f.ranks, f.shards, f.steps+uncounted, f.threads)
 	job, err := jobs.Parse("bench flags", []byte(text), nil)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("bench step: %s", strings.ReplaceAll(err.Error(), "\n", "; "))}

@@ -31,6 +31,7 @@ func (r *rank) runJob(ctx context.Context, text []byte) (err error) {
 	if err != nil {
 		return err
 	}
+	config.Spans = r.spans
 	defer r.closeBackend()
 	if r.orders, err = r.openOrders(); err != nil {
 		return err

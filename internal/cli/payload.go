@@ -12,9 +12,10 @@ import (
 )
 
 // payload is what the launcher passes to each rank through the inherited pipe:
-// one of its fields.
+// one of its fields, and what goes with it.
 type payload struct {
 	Train       json.RawMessage   `json:"train,omitempty"`       // a job, see jobs.Encode
+	Spans       string            `json:"spans,omitempty"`       // with Train: the folder into which each rank writes where its time went
 	Collectives bool              `json:"collectives,omitempty"` // check every collective
 	Bench       *collectivesBench `json:"bench,omitempty"`       // time some
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ddp/model/compute"
+	"ddp/model/compute/timed"
 	"ddp/model/train"
 	"ddp/runtime/launch"
 	"ddp/runtime/observe"
@@ -46,6 +47,7 @@ type rank struct {
 	control train.Control
 	trainer atomic.Pointer[train.Trainer]
 	backend compute.Backend
+	spans   *timed.Spans // nil: nobody asked where the time goes
 
 	generation atomic.Int64 // place's, for events from the background
 	mu         sync.Mutex   // guards events: the loop and the snapshot writer both emit
@@ -136,6 +138,9 @@ func (r *rank) run(ctx context.Context) error {
 		return err
 	}
 	switch {
+	case p.Spans != "":
+		r.spans = &timed.Spans{}
+		return errors.Join(r.runJob(ctx, p.Train), r.keepSpans(p.Spans))
 	case p.Train != nil:
 		return r.runJob(ctx, p.Train)
 	case p.Collectives:

@@ -81,7 +81,7 @@ var refusals = []refusal{
 	{"--set without equals sign", setting("train.batch"), []string{"--set train.batch: is not of the form table.key=value"}},
 	{"--set of an unknown key", setting("train.bacth=3"), []string{"--set train.bacth=3: train.bacth: unknown key (did you mean train.batch?)"}},
 	{"--set of what is no TOML", setting("train.batch=[1"), []string{"--set train.batch=[1: array is incomplete"}},
-	{"--set of text without quotes", setting("data.path=a.txt"), []string{`--set data.path=a.txt: this is not a TOML value (text needs quotes, as in "corpus/a.txt")`}},
+	{"--set of text without quotes", setting("data.path=a.txt"), []string{`a.txt: cannot be read: no such file or directory`}},
 	{"--set of two lines", setting("train.batch=4\ntrain.shards=4"), []string{`--set train.batch=4\ntrain.shards=4: must be one line`}},
 	{"--set against the file", setting("train.batch=4"), []string{"job.toml:19:1: train.shards: 8 does not divide batch = 4"}},
 	{"flag with a bad value", []string{"sample", "job.toml", "--top-k", "many"}, []string{`sample: invalid value "many" for flag -top-k: parse error (see ` + "`ddp sample --help`)"}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ddp/data"
+	"ddp/model/compute/timed"
 	"ddp/runtime/observe"
 	"ddp/runtime/snapshot"
 )
@@ -27,7 +28,9 @@ func (t *Trainer) Run(ctx context.Context, control *Control) (Outcome, error) {
 	}
 	stopped, paused := t.last.stop, false
 	for t.step < t.cfg.MaxSteps && !stopped && !paused {
+		end := t.cfg.Spans.Begin(timed.WaitForData)
 		batch, err := loader.Next(ctx)
+		end()
 		if err != nil {
 			return Outcome{}, fmt.Errorf("load batch of step %d: %w", t.step+1, err)
 		}
@@ -67,7 +70,9 @@ func (t *Trainer) ask(control *Control) vote {
 // timedStep is trainStep with its event.
 func (t *Trainer) timedStep(ctx context.Context, batch *data.Batch, ask vote) (vote, error) {
 	began := time.Now()
+	end := t.cfg.Spans.Begin(timed.Step)
 	res, err := t.trainStep(ctx, batch, ask)
+	end()
 	if err != nil {
 		if ask.snapshot && t.last.saved != owed {
 			t.last.saved = owed // the request is still to be met

@@ -7,6 +7,7 @@ import (
 
 	"ddp/data"
 	"ddp/model"
+	"ddp/model/compute/timed"
 	"ddp/spmd"
 )
 
@@ -24,11 +25,13 @@ func (t *Trainer) trainStep(ctx context.Context, batch *data.Batch, ask vote) (s
 	if ctx.Err() != nil {
 		return stepResult{}, fmt.Errorf("step %d: %w", t.step+1, context.Cause(ctx)) // the gradient may be half one
 	}
+	end := t.cfg.Spans.Begin(timed.WaitForPeers)
 	agreed, err := t.agree(ctx, losses, counts, ask)
 	if err != nil {
 		return stepResult{}, err
 	}
 	grads, err := t.buckets.wait(ctx)
+	end()
 	if err != nil {
 		return stepResult{}, err
 	}

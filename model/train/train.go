@@ -17,6 +17,7 @@ import (
 	"ddp/data"
 	"ddp/model"
 	"ddp/model/compute"
+	"ddp/model/compute/timed"
 	"ddp/runtime/observe"
 	"ddp/runtime/snapshot"
 	"ddp/spmd"
@@ -40,6 +41,8 @@ type Config struct {
 	// Identity goes into every snapshot, so that a later run can tell whether
 	// it continues the same job.
 	Identity Identity
+
+	Spans *timed.Spans // gets each step and what it waits for; nil: nothing does
 }
 
 // Cadence says when snapshots are taken. Zero fields mean never.
