@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 )
 
 // Config says what to open. The fields that the source does not use are ignored.
@@ -17,7 +16,7 @@ type Config struct {
 
 	// text
 	Path      string  // a file, a folder or a glob; relative to the working directory
-	Tokenizer string  // "char", "byte", or the path of a saved tokenizer
+	Tokenizer string  // "char", "byte", or a path as of OpenTokenizer
 	Split     float64 // the share of tokens for training, in (0, 1]; 1 keeps nothing for validation
 	Stride    int     // tokens between the starts of training windows; 0: BlockSize
 
@@ -117,15 +116,7 @@ func openTokenizer(name, content string) (Tokenizer, error) {
 	case "byte":
 		return ByteTokenizer{}, nil
 	}
-	saved, err := os.ReadFile(name)
-	if err != nil {
-		return nil, unreadable(name, err)
-	}
-	tokenizer, err := LoadTokenizer(saved)
-	if err != nil {
-		return nil, &Error{Path: name, Message: err.Error(), Err: err}
-	}
-	return tokenizer, nil
+	return OpenTokenizer(name)
 }
 
 // inFile adds the path to an encoder's fault.

@@ -154,7 +154,7 @@ func TestBrokenData(t *testing.T) {
 		{text("fold*"), `fold*: no file matches the pattern`},
 		{text("[a"), `[a: the pattern is malformed`},
 		{text("a.txt", tokenizer("nope.json")), `nope.json: cannot be read: no such file or directory`},
-		{text("a.txt", tokenizer("folder")), `folder: cannot be read: is a directory`},
+		{text("a.txt", tokenizer("folder")), `folder: the folder holds no tokenizer: neither tokenizer.json nor vocab.json and merges.txt`},
 		{text("a.txt", tokenizer("broken.json")), `broken.json: read tokenizer: unexpected EOF`},
 		{text("a.txt", tokenizer("ab.json")), `a.txt: character 't' at position 0 is not in the tokenizer's 2 symbols`},
 		{text("a.txt", func(c *Config) { c.BlockSize = 0 }), `a text needs a block size of at least 1, not 0`},

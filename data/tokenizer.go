@@ -11,7 +11,7 @@ import (
 // Tokenizer maps text to symbols and back. Tokenizers never change: safe for
 // concurrent use.
 type Tokenizer interface {
-	// Name is "char" or "byte".
+	// Name is "char", "byte" or "bpe".
 	Name() string
 	// VocabSize is the number of symbols; tokens are 0 to VocabSize-1.
 	VocabSize() int
@@ -30,8 +30,16 @@ type savedTokenizer struct {
 	Symbols *string `json:"symbols,omitempty"` // char: each character once, in the order of the tokens
 }
 
-// LoadTokenizer reads what Marshal wrote, and nothing else.
+// LoadTokenizer reads what Marshal wrote, and any tokenizer.json that works as
+// GPT-2's.
 func LoadTokenizer(text []byte) (Tokenizer, error) {
+	if isHubFile(text) {
+		t, err := loadHubFile(text)
+		if err != nil {
+			return nil, fmt.Errorf("read tokenizer: %w", err)
+		}
+		return t, nil
+	}
 	var saved savedTokenizer
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
