@@ -138,6 +138,11 @@ func (t *BPE) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return unwritable(dir, err)
 	}
+	for _, name := range []string{vocabName, mergesName, hubName} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return there(filepath.Join(dir, name)) // before one of them is written
+		}
+	}
 	for _, file := range []struct {
 		name    string
 		content []byte
@@ -152,7 +157,7 @@ func (t *BPE) Save(dir string) error {
 func writeNew(path string, content []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return faultf(path, "remove it, or name another folder", "is there already")
+		return there(path)
 	}
 	if err != nil {
 		return unwritable(path, err)
@@ -165,6 +170,10 @@ func writeNew(path string, content []byte) error {
 		return unwritable(path, err)
 	}
 	return nil
+}
+
+func there(path string) *Error {
+	return faultf(path, "remove it, or name another folder", "is there already")
 }
 
 func unwritable(path string, err error) *Error {

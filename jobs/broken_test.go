@@ -98,12 +98,12 @@ var broken = []struct {
 	{"device of a later version", text + "device = \"cuda\"\n", []string{`j.toml:2:10: device: cuda is not available yet; use cpu`}},
 	{"schedule", text + "optimizer.schedule = \"cosin\"\n", []string{`j.toml:2:22: optimizer.schedule: must be "constant", "linear" or "cosine", not "cosin" (did you mean "cosine"?)`}},
 	{"preset", text + "model.preset = \"gpt-mirco\"\n", []string{`j.toml:2:16: model.preset: must be ` + quotedList(model.Presets()) + `, not "gpt-mirco" (did you mean "gpt-micro"?)`}},
-	{"tokenizer", text + "data.tokenizer = \"chars\"\n", []string{`j.toml:2:18: data.tokenizer: must be "char", "byte" or the path of a saved tokenizer, not "chars" (did you mean "char"?)`}},
+	{"tokenizer", text + "data.tokenizer = \"chars\"\n", []string{`j.toml:2:18: data.tokenizer: must be "char", "byte" or the path of a tokenizer, not "chars" (did you mean "char"?)`}},
 
 	// not yet
 	{"no such recovery", text + "[recovery]\nmode = \"lively\"\n", []string{`j.toml:3:8: recovery.mode: must be "live" or "restart", not "lively" (did you mean "live"?)`}},
 	{"tokens", "data.source = \"tokens\"\n", []string{`j.toml:1:15: data.source: source "tokens" is not available yet; use text`}},
-	{"gpt2", text + "data.tokenizer = \"gpt2\"\n", []string{`j.toml:2:18: data.tokenizer: tokenizer "gpt2" is not available yet; use char or byte`}},
+	{"gpt2", text + "data.tokenizer = \"gpt2\"\n", []string{`j.toml:2:18: data.tokenizer: "gpt2" is not part of ddp (name the folder of its vocab.json and merges.txt, as in "./gpt2")`}},
 	{"bfloat16", text + "train.precision = \"bfloat16\"\n", []string{`j.toml:2:19: train.precision: bfloat16 is not available yet; use float32`}},
 
 	// nodes

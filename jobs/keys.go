@@ -134,7 +134,7 @@ func dataKeys() []Key {
 		{Name: "data.path", Derived: "required for text", Resume: MustAgree, aliases: []string{"file", "dataset"},
 			Doc:  "text: a file, a folder (its .txt and .md files) or a pattern, from the working directory",
 			kind: str("not empty", checkPath, func(j *Job) *string { return &j.Data.Path })},
-		{Name: "data.tokenizer", Default: `"char"`, Resume: MustAgree, Doc: "text: one token a character or a byte, or the path of a saved tokenizer",
+		{Name: "data.tokenizer", Default: `"char"`, Resume: MustAgree, Doc: "text: one token a character or a byte, or the path of a tokenizer: a folder or file of a byte-level BPE (`ddp tokenizer`, tokenizer.json, vocab.json with merges.txt)",
 			kind: str(`"char", "byte" or a path`, checkTokenizer, func(j *Job) *string { return &j.Data.Tokenizer })},
 		{Name: "data.split", Default: "0.9", Resume: MustAgree, Doc: "text: the leading share that trains, the rest validates; 1: no validation",
 			aliases: []string{"train_split"}, kind: number(share, func(j *Job) *float64 { return &j.Data.Split })},

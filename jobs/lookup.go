@@ -86,7 +86,7 @@ func checkTokenizer(name string) (message, hint string) {
 	case name == "char" || name == "byte":
 		return "", ""
 	case name == "gpt2":
-		return `tokenizer "gpt2" is not available yet; use char or byte`, ""
+		return `"gpt2" is not part of ddp`, `name the folder of its vocab.json and merges.txt, as in "./gpt2"`
 	case strings.ContainsAny(name, "/."):
 		return checkPath(name)
 	}
@@ -95,7 +95,7 @@ func checkTokenizer(name string) (message, hint string) {
 	} else if name != "" {
 		hint = "a path has a slash or a point in it"
 	}
-	return `must be "char", "byte" or the path of a saved tokenizer, not "` + name + `"`, hint
+	return `must be "char", "byte" or the path of a tokenizer, not "` + name + `"`, hint
 }
 
 func anyText(text string) (message, hint string) {

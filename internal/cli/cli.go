@@ -41,7 +41,7 @@ type invocation struct {
 
 // commands returns all sub-commands in the order that help lists them.
 func commands() []command {
-	return []command{runCommand, checkCommand, sampleCommand, snapshotsCommand,
+	return []command{runCommand, checkCommand, sampleCommand, snapshotsCommand, tokenizerCommand,
 		statusCommand, attachCommand, logsCommand, stopCommand, drainCommand, joinCommand,
 		launchCommand, selftestCommand, benchCommand, versionCommand}
 }

@@ -87,8 +87,8 @@ var refusals = []refusal{
 	{"flag with a bad value", []string{"sample", "job.toml", "--top-k", "many"}, []string{`sample: invalid value "many" for flag -top-k: parse error (see ` + "`ddp sample --help`)"}},
 	{"boolean flag with a bad value", jobIs("job.toml", "--json=maybe"), []string{`run: invalid boolean value "maybe" for -json: parse error (see ` + "`ddp run --help`)"}},
 
-	{"unknown command", []string{"trian", "job.toml"}, []string{`unknown command "trian" (commands: run, check, sample, snapshots, status, attach, logs, stop, drain, join, launch, selftest, bench, version; ` + "`ddp help` explains them)"}},
-	{"help of an unknown command", []string{"help", "trian"}, []string{`unknown command "trian" (commands: run, check, sample, snapshots, status, attach, logs, stop, drain, join, launch, selftest, bench, version; ` + "`ddp help` explains them)"}},
+	{"unknown command", []string{"trian", "job.toml"}, []string{`unknown command "trian" (commands: run, check, sample, snapshots, tokenizer, status, attach, logs, stop, drain, join, launch, selftest, bench, version; ` + "`ddp help` explains them)"}},
+	{"help of an unknown command", []string{"help", "trian"}, []string{`unknown command "trian" (commands: run, check, sample, snapshots, tokenizer, status, attach, logs, stop, drain, join, launch, selftest, bench, version; ` + "`ddp help` explains them)"}},
 	{"help of two commands", []string{"help", "run", "check"}, []string{"help: arguments wanted: at most 1, given: 2 (usage: ddp help [COMMAND])"}},
 	{"no job", []string{"run"}, []string{"run: arguments wanted: 1, given: 0 (usage: ddp run JOB [--set table.key=value]... [--json] [--fresh] [--detach])"}},
 	{"two jobs", jobIs("job.toml", "job.toml"), []string{"run: arguments wanted: 1, given: 2 (usage: ddp run JOB [--set table.key=value]... [--json] [--fresh] [--detach])"}},
@@ -101,6 +101,14 @@ var refusals = []refusal{
 	{"bench of no kills", []string{"bench", "recovery", "--steps", "0"}, []string{"bench: --steps is 0, want 1 to 1000000"}},
 	{"bench of a broken model", []string{"bench", "step", "--heads", "7"}, []string{"bench step: bench flags:3:24: model.n_head: 7 does not divide n_embd = 512"}},
 	{"bench without the corpus", []string{"bench", "step"}, []string{"corpus/opticks.txt: cannot be read: no such file or directory"}},
+	{"tokenizer of no text", []string{"tokenizer", "--size", "300", "--out", "x"}, []string{"tokenizer: no text given (usage: ddp tokenizer TEXT... --size N --out DIR)"}},
+	{"tokenizer without a size", []string{"tokenizer", "text.txt", "--out", "x"}, []string{"tokenizer: --size is missing: how many tokens?"}},
+	{"tokenizer without a folder", []string{"tokenizer", "text.txt", "--size", "300"}, []string{"tokenizer: --out is missing: which folder to write to?"}},
+	{"tokenizer too small", []string{"tokenizer", "text.txt", "--size", "256", "--out", "x"}, []string{"the vocabulary must have 257 to 1048576 tokens, not 256"}},
+	{"tokenizer of a missing text", []string{"tokenizer", "text.txt", "nope.txt", "--size", "300", "--out", "x"}, []string{"nope.txt: cannot be read: no such file or directory"}},
+	{"tokenizer into a file", []string{"tokenizer", "text.txt", "--size", "300", "--out", "one.txt"}, []string{"one.txt: cannot be written: not a directory"}},
+	{"tokenizer folder without one", setting(`data.tokenizer="./folder"`), []string{"./folder: the folder holds no tokenizer: neither tokenizer.json nor vocab.json and merges.txt"}},
+	{"tokenizer.json of another kind", setting(`data.tokenizer="wordpiece.json"`), []string{`wordpiece.json: read tokenizer: the model is a "WordPiece", want BPE`}},
 	{"launch without command", []string{"launch", "--nproc-per-node", "2", "--"}, []string{"launch: no command given: ddp launch --nproc-per-node 4 -- COMMAND"}},
 	{"launch of no ranks", []string{"launch", "--nproc-per-node", "0", "--", "true"}, []string{"launch: --nproc-per-node is 0, want at least 1"}},
 	{"launch of negative restarts", []string{"launch", "--max-restarts", "-1", "--", "true"}, []string{"launch: --max-restarts is -1, want 0 or more"}},
@@ -192,7 +200,8 @@ func refusalFolder(t *testing.T) string {
 	for name, text := range map[string]string{
 		"empty.txt": "", "short.txt": "abcdefghijklmnop", "latin.txt": "one\ntwo \xe9\n", "one.txt": strings.Repeat("a", 99),
 		"broken.json": "{", "digits.json": `{"kind":"char","symbols":"0123456789"}`,
-		"sort.toml": "data = { source = \"sort\", length = 2, symbols = 2 }\n",
+		"wordpiece.json": `{"model":{"type":"WordPiece","vocab":{"a":0}}}`,
+		"sort.toml":      "data = { source = \"sort\", length = 2, symbols = 2 }\n",
 	} {
 		write(t, filepath.Join(dir, name), text)
 	}

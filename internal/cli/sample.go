@@ -35,7 +35,8 @@ func runSample(in *invocation) error {
 	in.flags.IntVar(&o.TopK, "top-k", 0, "only the `K` likeliest; 0: all (default: the job's)")
 	in.flags.Float64Var(&o.TopP, "top-p", 0, "only the likeliest that make up `P` (default: the job's)")
 	in.flags.Uint64Var(&o.Seed, "seed", 1, "`SEED`: the same gives the same text")
-	stop := in.flags.String("stop", "", "end at this `TEXT` (one symbol)")
+	stop := in.flags.String("stop", "", "end at this `TEXT` (one token)")
+	special := in.flags.Bool("special", false, "special tokens such as <|endoftext|> count as such in prompt and stop")
 	path := in.flags.String("snapshot", "", "`DIR` of one snapshot (default: the newest good one)")
 	job, err := in.job()
 	if err != nil {
@@ -48,7 +49,7 @@ func runSample(in *invocation) error {
 	given := map[string]bool{}
 	in.flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	sampleDefaults(job, given, &o, prompt)
-	return in.sampleFrom(job, snap, *prompt, *stop, o)
+	return in.sampleFrom(job, snap, *prompt, *stop, *special, o)
 }
 
 // sampleDefaults fills in from the job what no flag of the given ones said.
@@ -99,16 +100,20 @@ func chooseSnapshot(job *jobs.Job, path string, note func(string)) (*snapshot.Sn
 }
 
 // sampleFrom prints the prompt and what the model makes of it.
-func (in *invocation) sampleFrom(job *jobs.Job, snap *snapshot.Snapshot, prompt, stop string, o model.GenerateOptions) error {
+func (in *invocation) sampleFrom(job *jobs.Job, snap *snapshot.Snapshot, prompt, stop string, special bool, o model.GenerateOptions) error {
 	tokenizer, err := snapshotTokenizer(snap)
 	if err != nil {
 		return err
 	}
-	tokens, err := tokenizer.Encode(prompt)
+	encode, err := encoder(tokenizer, special)
+	if err != nil {
+		return err
+	}
+	tokens, err := encode(prompt)
 	if err != nil {
 		return usageError{fmt.Errorf("prompt: %w", err)}
 	}
-	if o.Stop, err = stopToken(tokenizer, stop); err != nil {
+	if o.Stop, err = stopToken(encode, stop); err != nil {
 		return err
 	}
 	backend, err := localBackend(job)
@@ -167,12 +172,24 @@ func snapshotTokenizer(snap *snapshot.Snapshot) (data.Tokenizer, error) {
 	return tokenizer, nil
 }
 
-// stopToken is the token of a one-symbol text; -1 for none.
-func stopToken(tokenizer data.Tokenizer, stop string) (int32, error) {
+// encoder is the tokenizer's Encode, with its special tokens if they are asked for.
+func encoder(tokenizer data.Tokenizer, special bool) (func(string) ([]int32, error), error) {
+	if !special {
+		return tokenizer.Encode, nil
+	}
+	bpe, is := tokenizer.(*data.BPE)
+	if !is {
+		return nil, usageError{fmt.Errorf("sample: --special: a %s tokenizer has no special tokens", tokenizer.Name())}
+	}
+	return func(text string) ([]int32, error) { return bpe.EncodeSpecial(text, bpe.Special()...) }, nil
+}
+
+// stopToken is the token of a one-token text; -1 for none.
+func stopToken(encode func(string) ([]int32, error), stop string) (int32, error) {
 	if stop == "" {
 		return -1, nil
 	}
-	tokens, err := tokenizer.Encode(stop)
+	tokens, err := encode(stop)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("stop: %w", err)}
 	}
@@ -194,5 +211,5 @@ func (in *invocation) closingSample(job *jobs.Job) error {
 	o := model.GenerateOptions{Seed: 1}
 	prompt := ""
 	sampleDefaults(job, nil, &o, &prompt)
-	return in.sampleFrom(job, snap, prompt, "", o)
+	return in.sampleFrom(job, snap, prompt, "", false, o)
 }
