@@ -89,11 +89,11 @@ func (f *runFolder) save() error {
 
 // sinks write events.jsonl and run.log.
 func (f *runFolder) sinks() ([]observe.Sink, error) {
-	events, err := os.Create(filepath.Join(f.path, eventsFile))
+	events, err := createLines(filepath.Join(f.path, eventsFile))
 	if err != nil {
 		return nil, fmt.Errorf("make the run's record: %w", err)
 	}
-	output, err := os.Create(filepath.Join(f.path, outputFile))
+	output, err := createLines(filepath.Join(f.path, outputFile))
 	if err != nil {
 		events.Close()
 		return nil, fmt.Errorf("make the run's log: %w", err)

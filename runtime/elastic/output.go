@@ -27,19 +27,12 @@ func newOutput(spec *Spec) *output {
 	return &output{spec: spec, files: map[string]*os.File{}, bad: map[string]bool{}, tails: map[int]*tail{}}
 }
 
-// begin makes generation gen the current one and the log folder ready.
-func (o *output) begin(gen int) error {
+// begin makes generation gen the current one.
+func (o *output) begin(gen int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closeFiles()
 	o.gen, o.tails = gen, map[int]*tail{}
-	if o.spec.LogDir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(o.folder(), 0o755); err != nil {
-		return fmt.Errorf("make log folder: %w", err)
-	}
-	return nil
 }
 
 // folder is the log folder of the current generation.
@@ -89,7 +82,10 @@ func (o *output) log(l *lineReport) error {
 func (o *output) append(name string, l *lineReport) error {
 	file := o.files[name]
 	if file == nil {
-		var err error
+		err := o.makeFolder()
+		if err != nil {
+			return err
+		}
 		if file, err = os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644); err != nil {
 			return err
 		}
@@ -101,6 +97,15 @@ func (o *output) append(name string, l *lineReport) error {
 	}
 	_, err := file.Write(text)
 	return err
+}
+
+// makeFolder makes the log folder when there is something to put into it: a disk
+// that is full is no reason for a generation not to begin.
+func (o *output) makeFolder() error {
+	if err := os.MkdirAll(o.folder(), 0o755); err != nil {
+		return fmt.Errorf("make log folder: %w", err)
+	}
+	return nil
 }
 
 // tail returns the rank's last lines.
@@ -120,7 +125,11 @@ func (o *output) keep(rank int, name string, text []byte) (string, error) {
 		return "", nil
 	}
 	path := filepath.Join(o.folder(), fmt.Sprintf("rank-%d.%s", rank, name))
-	if err := os.WriteFile(path, text, 0o644); err != nil {
+	err := o.makeFolder()
+	if err == nil {
+		err = os.WriteFile(path, text, 0o644)
+	}
+	if err != nil {
 		return "", fmt.Errorf("keep %s: %w", name, err)
 	}
 	return path, nil

@@ -93,7 +93,7 @@ func (l *launcher) tell(text string) {
 
 // start begins a generation with a new secret.
 func (l *launcher) start(a Start) {
-	l.fail(l.output.begin(a.Gen))
+	l.output.begin(a.Gen)
 	l.order = a.Nodes
 	l.result.Generations, l.result.Restarts = a.Gen, l.control.Restarts()
 	l.secret = make([]byte, 32)
