@@ -13,7 +13,8 @@ const EndOfText = "<|endoftext|>"
 
 // BPE is GPT-2's byte-level byte-pair encoding: text is cut into pieces (see
 // splitter), and in each piece neighbours are merged, the earliest learnt pair
-// first. Every text has tokens and comes back byte for byte.
+// first. What has tokens comes back byte for byte; all texts have, unless the
+// vocabulary lacks a byte.
 type BPE struct {
 	names   []string   // of each token, as files write it
 	tokens  []string   // the bytes of each token
