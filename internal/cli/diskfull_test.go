@@ -12,8 +12,8 @@ import (
 )
 
 // TestDiskFull has no room left for snapshots and logs during a run: it trains
-// on, says so, survives a killed rank, and takes snapshots again once there is
-// room.
+// on, says so once, survives a killed rank, and takes snapshots again once there
+// is room.
 func TestDiskFull(t *testing.T) {
 	if err := cluster.Unavailable(); err != nil {
 		t.Skip("this machine cannot make hosts: ", err)
@@ -31,6 +31,11 @@ func TestDiskFull(t *testing.T) {
 	inside(t, rig, dir, "mkdir disk/fill; head -c 8m /dev/zero >disk/fill/0; i=1; while touch disk/fill/$i; do i=$((i+1)); done; test -s disk/fill/0")
 	if _, ok := p.until(func(e event) bool { return e.Event == "warning" }); !ok {
 		t.Fatalf("nothing tells of the full disk: %s", p.stderr.String())
+	}
+	told, _ := p.last("step")
+	p.until(func(e event) bool { return e.Event == "step" && e.Step >= told.Step+65 }) // three more fail
+	if n := p.count("warning"); n != 1 {
+		t.Errorf("%d warnings of one full disk, want 1", n)
 	}
 	kill(t, rig.Head().Ranks()[0].PID, syscall.SIGKILL)
 	if _, ok := p.until(func(e event) bool { return e.Event == "recovered" }); !ok {

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -45,7 +46,10 @@ func (s *saver) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.writer.Begin(ctx, content)
+	written, err := s.writer.Wait(ctx)
+	s.t.unsaved = s.t.unsaved && written == nil
+	_, e := s.writer.Begin(ctx, content)
+	err = errors.Join(err, e)
 	if ctx.Err() == nil {
 		s.t.last.saved = s.t.step // an error is the one before's, or would come again
 	}
@@ -65,13 +69,16 @@ func (s *saver) wait(ctx context.Context) error {
 }
 
 // complain turns a failed snapshot into a warning, unless the run itself ends.
+// Those that fail after it are not told of until one succeeds: a disk that is
+// full stays full for a while.
 func (s *saver) complain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if s.t.leads() {
-		s.t.emit(observe.Warning{Message: fmt.Sprintf("snapshot at step %d: %v; training goes on", s.t.step, err)})
+	if s.t.leads() && !s.t.unsaved {
+		s.t.emit(observe.Warning{Message: fmt.Sprintf("%v; training goes on, and snapshots are tried again", err)})
 	}
+	s.t.unsaved = true
 	return nil
 }
 

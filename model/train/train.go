@@ -123,6 +123,7 @@ type Trainer struct {
 	trainTime    time.Duration
 	trainedSteps int
 	progress     atomic.Uint64
+	unsaved      bool // no snapshot has succeeded since one failed that was told of
 }
 
 // New builds the model. Call Enter before anything else. emit is called from
